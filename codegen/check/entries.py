@@ -1,0 +1,174 @@
+"""The judgement of whole files: every entry against its operator, and the entries against one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..installed.operators import Operator, Operators
+from ..installed.vocabulary import Vocabulary
+from ..parse.nearest import did_you_mean, quoted
+from ..parse.report import Report, Severity, processing
+from ..parse.span import SourceText, Span
+from ..parse.yaml_source import DEFAULT_KEY, DISPATCH, RawDifferentiability, RawEntry, describe
+from ..parse.yaml_tree import Node, ScalarNode
+from .block import OPTION_KEYS, Block, arguments_of, counted, forward_names, parse_checked, read_block
+from .forward import check_automatic, is_automatic
+from .formulas import check_rule, check_vocabulary
+from .gradients import check_gradients
+from .lookup import find_operator
+from .scope import backward_scope, forward_scope
+
+
+def check_entries(
+    entries: Iterable[RawEntry], operators: Operators, vocabulary: Vocabulary, report: Report
+) -> None:
+    """Judge ``entries``; every finding goes to ``report``.
+
+    Errors make an entry unusable. Notices tell of what is legal and easily not meant: an entry that makes no node, an
+    entry for some devices only.
+
+    Args:
+        entries: what `codegen.parse.yaml_source.parse_entries` gave.
+        operators: the operators that entries may name.
+        vocabulary: the names that formulas may use.
+        report: where findings go.
+
+    Raises:
+        GeneratorBug: a mistake of ours; it names the entry.
+    """
+    first_of: dict[str, Span] = {}
+    for entry in entries:
+        with processing(f"entry '{entry.name.text}'", entry.name.span):
+            schema = entry.name.text.strip()
+            if schema in first_of:
+                hint = f"the first one is at line {first_of[schema].line}; keep one of them"
+                report.error(entry.name.span, f"a second entry for '{schema}'", hint)
+            else:
+                first_of[schema] = entry.name.span
+            _check_entry(entry, operators, vocabulary, report)
+
+
+def _check_entry(entry: RawEntry, operators: Operators, vocabulary: Vocabulary, report: Report) -> None:
+    for block in entry.dispatch:
+        if block.key not in vocabulary.dispatch_keys:
+            keys = vocabulary.dispatch_keys
+            hint = did_you_mean(block.key, keys) or f"dispatch keys are {quoted(keys)}"
+            report.error(block.span, f"there is no autograd dispatch key '{block.key}'", hint)
+    operator = find_operator(entry.name, operators, report)
+    for key, value in entry.unknown:
+        _check_unknown_key(entry, key, value, operator, report)
+    if operator is None:
+        for block in entry.dispatch:
+            for raw in block.formulas:
+                # Without the operator its names are unknown, but a missing bracket is one all the same.
+                parse_checked(raw.source, report)
+        return
+    differentiable = _differentiable_outputs(entry, operator, vocabulary, report)
+    listed = entry.output_differentiability
+    fits = listed is not None and len(listed.items) == len(operator.schema.returns)
+    stated = len(differentiable) if fits else None
+    blocks = [read_block(block, operator, vocabulary, report) for block in entry.dispatch]
+    for judged in blocks:
+        _check_block(judged, differentiable, stated, vocabulary, report)
+    if not _has_errors(entry, report):
+        _give_notices(entry, operator, blocks, report)
+
+
+def _check_block(
+    block: Block, differentiable: tuple[str, ...], stated: int | None, vocabulary: Vocabulary, report: Report
+) -> None:
+    backward = backward_scope(block, differentiable)
+    for rule in block.gradients:
+        check_rule(rule, backward, vocabulary, report)
+    check_gradients(block, differentiable, stated, report)
+    forward = forward_scope(block, differentiable)
+    for rule in block.forward:
+        if is_automatic(rule):
+            check_automatic(rule, block, report)
+        else:
+            check_rule(rule, forward, vocabulary, report)
+
+
+def _has_errors(entry: RawEntry, report: Report) -> bool:
+    """Whether anything in the entry is wrong, also what was found while it was read."""
+    start, end = entry.span.start, entry.span.end
+    return any(start <= error.span.start <= end for error in report.diagnostics if error.severity is Severity.ERROR)
+
+
+def _check_unknown_key(
+    entry: RawEntry, key: SourceText, value: Node, operator: Operator | None, report: Report
+) -> None:
+    known = () if operator is None else (*arguments_of(operator), *forward_names(operator))
+    if not isinstance(value, ScalarNode) and all(name.text in known for name in key.pieces(",")):
+        message = f"the formula of '{key.text}' must be text, found {describe(value)}"
+        report.error(value.span, message, "put the formula in double quotes")
+        return
+    if entry.has_dispatch and isinstance(value, ScalarNode):
+        message = f"the formula of '{key.text}' stands beside '{DISPATCH}'"
+        report.error(key.span, message, f"move it below a dispatch key, for example '{DEFAULT_KEY}:'")
+        return
+    close = did_you_mean(key.text, OPTION_KEYS)
+    hint = close or f"options are {quoted(OPTION_KEYS)}; every other key is an argument or output with its formula"
+    report.error(key.span, f"there is no option '{key.text}' that takes {describe(value)}", hint)
+
+
+def _differentiable_outputs(
+    entry: RawEntry, operator: Operator, vocabulary: Vocabulary, report: Report
+) -> tuple[str, ...]:
+    """The names of the outputs that have gradients, after a look at what the entry says about them."""
+    schema = operator.schema
+    tensors = [output.is_tensor for output in schema.returns]
+    stated = entry.output_differentiability
+    if stated is not None:
+        count = len(schema.returns)
+        if len(stated.items) != count:
+            names = f": {quoted(schema.output_names)}" if schema.output_names else ""
+            report.error(
+                stated.span,
+                f"this list has {counted(len(stated.items), 'value')}, "
+                f"but '{schema.full_name}' has {counted(count, 'output')}{names}",
+                "write one value per output",
+            )
+        _check_conditions(stated, operator, vocabulary, report)
+        if len(stated.items) == count:
+            tensors = [has and item is not False for has, item in zip(tensors, stated.items, strict=True)]
+    return tuple(name for name, has in zip(schema.output_names, tensors, strict=True) if has)
+
+
+def _check_conditions(
+    stated: RawDifferentiability, operator: Operator, vocabulary: Vocabulary, report: Report
+) -> None:
+    """A condition in C++ in place of a truth value, over the arguments of the schema."""
+    schema = operator.schema
+    arguments = frozenset(argument.name for argument in schema.arguments)
+    for item, span in zip(stated.items, stated.item_spans, strict=True):
+        if isinstance(item, bool):
+            continue
+        if len(schema.returns) != 1:
+            message = f"a condition is for operators with one output; '{schema.full_name}' has {len(schema.returns)}"
+            report.error(span, message, "write True or False")
+            continue
+        formula = parse_checked(item, report)
+        if formula is None:
+            continue
+        for use in formula.free_names:
+            if use.name not in arguments and not vocabulary.is_constant(use.name):
+                message = f"'{use.name}' is no argument of '{schema.full_name}'"
+                hint = did_you_mean(use.name, ["True", "False", *arguments]) or f"arguments are {quoted(sorted(arguments))}"
+                report.error(formula.span(use), message, hint)
+        check_vocabulary(formula, arguments, vocabulary, report)
+
+
+def _give_notices(entry: RawEntry, operator: Operator, blocks: list[Block], report: Report) -> None:
+    name = operator.schema.full_name
+    if not any(block.gradients for block in blocks):
+        marked = any(block.non_differentiable for block in blocks)
+        reason = "its arguments are marked non_differentiable" if marked else "no argument has a gradient formula"
+        report.notice(entry.name.span, f"'{name}' gets no backward node: {reason}")
+    elif entry.has_dispatch and all(block.key != DEFAULT_KEY for block in entry.dispatch):
+        keys = quoted(block.key for block in entry.dispatch)
+        report.notice(
+            entry.name.span,
+            f"'{name}' gets a backward node for {keys} only, and none for other devices",
+            f"if that is not meant, add formulas below '{DEFAULT_KEY}:'",
+        )

@@ -1,0 +1,39 @@
+"""Emits the machine-readable list of nodes: mode, reason and a hash of the formulas, for tools and tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from .. import names
+from ..model.node import NodeSpec
+from .rendering import Renderer
+from .shards import SHARDS
+
+
+def emit(renderer: Renderer) -> Mapping[str, str]:
+    """``manifest.json``; each node stands on one line, so that a change shows as one line."""
+    model = renderer.model
+    nodes = {
+        node.name: {
+            "schema": node.schema,
+            "mode": node.choice.mode.value,
+            "reason": node.choice.reason,
+            "formula_hash": formula_hash(node),
+            "shard": names.shard(names.shard_index(node.name, SHARDS)),
+        }
+        for node in model.nodes
+    }
+    lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(node)}" for name, node in nodes.items())
+    head = (
+        f'  "torch": {json.dumps(model.torch_version)},\n  "yaml": {json.dumps(model.yaml_name)},\n'
+        f'  "line_directives": {json.dumps(renderer.line_directives)},'
+    )
+    return {"manifest.json": f'{{\n{head}\n  "nodes": {{\n{lines}\n  }}\n}}\n'}
+
+
+def formula_hash(node: NodeSpec) -> str:
+    """Changes when a formula, a saved value or the set of inputs changes."""
+    text = json.dumps([node.schema, [(one.inputs, one.resolved) for one in node.formulas]])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

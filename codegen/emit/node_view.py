@@ -1,0 +1,244 @@
+"""What the C++ templates print of one node: ready pieces of text, so that templates hold loops and ifs only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import names
+from ..model.node import Formula, Mode, NodeSpec, SavedValue
+from ..parse.formula import parse_formula
+
+_COLUMNS = 110
+
+
+@dataclass(frozen=True)
+class ArgumentView:
+    """One row of the binding's argument list."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class FormulaView:
+    """One formula of an inline node."""
+
+    condition: str
+    mask: tuple[str, ...]
+    """Elements of ``grad_input_mask``; empty if the formula does not use it."""
+    opening: str
+    """The code before the formula."""
+    line_macro: str
+    text: str
+    closing: str
+    placements: tuple[str, ...]
+    """Statements that put the parts of a tuple in their places."""
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """One node, as the C++ templates need it."""
+
+    name: str
+    schema: str
+    rule_fill: str
+    rule: tuple[str, ...]
+    mode: str
+    reason: str
+    is_inline: bool
+    input_count: int
+    edge_count: str
+    """How many gradients come out: ``2`` or ``tensors_size + 1``."""
+    gradients: int
+    apply_functional: str
+    apply_functional_ivalue: str
+    delegate_name: str
+    """The delegate: it is the functional backward itself unless the node is inline."""
+    apply_delegate_ivalue: str
+    pack: str
+    arguments_name: str
+    arguments: tuple[ArgumentView, ...]
+    parameters: tuple[str, ...]
+    values: tuple[str, ...]
+    """Names of the saved values in order."""
+    reads: tuple[str, ...]
+    checks: tuple[str, ...]
+    edges: tuple[str, ...]
+    tensor_fields: tuple[str, ...]
+    plain_fields: tuple[str, ...]
+    pack_edges: str
+    packs: tuple[str, ...]
+    prologue: tuple[str, ...]
+    formulas: tuple[FormulaView, ...]
+
+    @property
+    def argument_count(self) -> int:
+        return len(self.arguments)
+
+
+def view_node(node: NodeSpec) -> NodeView:
+    """The view of one node."""
+    is_inline = node.choice.mode is Mode.INLINE
+    return NodeView(
+        name=node.name,
+        schema=node.schema,
+        rule_fill="=" * max(4, _COLUMNS - 9 - len(node.name)),
+        rule=rule_lines(node),
+        mode=node.choice.mode.value,
+        reason=node.choice.reason,
+        is_inline=is_inline,
+        input_count=len(node.inputs),
+        edge_count=_edge_count(node),
+        gradients=-1 if node.gradient_count is None else node.gradient_count,
+        apply_functional=names.apply_functional(node.name),
+        apply_functional_ivalue=names.apply_functional_ivalue(node.name),
+        delegate_name=names.apply_delegate(node.name) if is_inline else names.apply_functional(node.name),
+        apply_delegate_ivalue=names.apply_delegate_ivalue(node.name),
+        pack=names.pack(node.name),
+        arguments_name=names.saved_kinds(node.name),
+        arguments=tuple(ArgumentView(one.name, one.component.kind) for one in node.arguments),
+        parameters=tuple(f"{saved.type.parameter} {names.argument(saved.name)}" for saved in node.saved),
+        values=tuple(names.argument(saved.name) for saved in node.saved),
+        reads=tuple(f"const auto {names.argument(saved.name)} = reader.{saved.type.key}();" for saved in node.saved),
+        checks=_checks(node),
+        edges=tuple(
+            f"edges.add_list(needs_input_grad[{i}], {one.size_name});"
+            if one.is_list
+            else f"edges.add(needs_input_grad[{i}]);"
+            for i, one in enumerate(node.inputs)
+        ),
+        tensor_fields=tuple(
+            f"fill.{saved.type.key}(node->{saved.field}, {names.argument(saved.name)});"
+            for saved in node.saved
+            if saved.type.is_tensor
+        ),
+        plain_fields=tuple(
+            f"node->{saved.field} = {names.argument(saved.name)};" for saved in node.saved if not saved.type.is_tensor
+        ),
+        pack_edges=", ".join(
+            f"node.{names.list_size_field(one.name)}" if one.is_list else "1" for one in node.inputs
+        ),
+        packs=tuple(_pack_statement(saved) for saved in node.saved),
+        prologue=_prologue(node) if is_inline else (),
+        formulas=tuple(_view_formula(node, formula) for formula in node.formulas) if is_inline else (),
+    )
+
+
+def rule_lines(node: NodeSpec) -> tuple[str, ...]:
+    """The rule as written: the schema of the entry, then one line for each formula."""
+    lines = [node.entry_schema if node.dispatch_key == "Default" else f"{node.entry_schema}  [{node.dispatch_key}]"]
+    if node.origin != "entry":
+        lines.append(f"{node.origin} of it: {node.forward_schema}")
+    for formula in node.formulas:
+        text = " ".join(formula.written.split())
+        lines.append(f"  {', '.join(formula.inputs)}: {text}")
+    return tuple(lines)
+
+
+def _edge_count(node: NodeSpec) -> str:
+    singles = sum(not one.is_list for one in node.inputs)
+    sizes = [one.size_name or "" for one in node.inputs if one.is_list]
+    return " + ".join([*sizes, str(singles)] if singles or not sizes else sizes)
+
+
+def _checks(node: NodeSpec) -> tuple[str, ...]:
+    """What must hold for the arguments together, so that no formula reads past the end of a list."""
+    quoted = f'"{node.name}"'
+    if node.origin != "foreach" and not any("[i]" in formula.resolved for formula in node.formulas):
+        count = node.gradient_count
+        return () if count is None else (f"check_gradient_count({quoted}, grads, {count});",)
+    lists = [one for one in node.inputs if one.is_list]
+    size = lists[0].size_name
+    checks = [f"check_gradient_count({quoted}, grads, {size});"]
+    checks += [
+        f'check_list_length({quoted}, "{one.size_name}", {one.size_name}, {size});' for one in lists[1:]
+    ]
+    checks += [
+        f'check_list_length({quoted}, "{saved.name}", {names.argument(saved.name)}.size(), {size});'
+        for saved in node.saved
+        if saved.type.key in ("tensor_list", "scalar_list")
+    ]
+    return tuple(checks)
+
+
+def _pack_statement(saved: SavedValue) -> str:
+    if saved.type.is_list:
+        return f"writer.{saved.type.key}(node.{saved.field}, node.{names.released_flag(saved.name)});"
+    return f"writer.{saved.type.key}(node.{saved.field});"
+
+
+def _prologue(node: NodeSpec) -> tuple[str, ...]:
+    """Locals that formulas may name: gradients, retain_variables, and where each list of gradients begins."""
+    parsed = [parse_formula(formula.resolved) for formula in node.formulas]
+    lines = []
+    if any(one.uses("grad") for one in parsed):
+        lines.append("const auto& grad = grads[0];")
+    for position, name in enumerate(node.named_gradients):
+        if any(one.uses(name) for one in parsed):
+            lines.append(f"const auto& {name} = grads[{position}];")
+    if any(one.uses("retain_variables") for one in parsed):
+        # A functional backward leaves its arguments as they are, so buffers may never be reused.
+        lines.append("constexpr bool retain_variables = true;")
+    if node.origin != "foreach" and any(len(formula.inputs) == 1 for formula in node.formulas):
+        lines.append("const bool any_grad_defined = any_defined(grads);")
+    begin = ""
+    for one in node.inputs:
+        if any(other.is_list for other in node.inputs):
+            lines.append(f"[[maybe_unused]] const size_t {one.name}_begin = {begin or '0'};")
+        begin = f"{one.name}_begin + {one.size_name or '1'}"
+    return tuple(lines)
+
+
+def _view_formula(node: NodeSpec, formula: Formula) -> FormulaView:
+    parsed = parse_formula(formula.resolved)
+    positions = [[one.name for one in node.inputs].index(name) for name in formula.inputs]
+    flags = tuple(f"needs_input_grad[{position}]" for position in positions)
+    opening, closing, placements = _assignment(node, formula, positions)
+    return FormulaView(
+        condition=" || ".join(flags),
+        mask=flags if parsed.uses("grad_input_mask") else (),
+        opening=opening,
+        line_macro=names.line_macro(node.name, formula.inputs),
+        text=" ".join(formula.resolved.split()),
+        closing=closing,
+        placements=placements,
+    )
+
+
+def _assignment(
+    node: NodeSpec, formula: Formula, positions: list[int]
+) -> tuple[str, str, tuple[str, ...]]:
+    """The code around a formula: what comes before, what comes after, and how results reach their places."""
+    if len(formula.inputs) > 1:
+        return "    auto gradients = (", "    );", tuple(
+            f"if (needs_input_grad[{position}]) {_place(node, position, f'std::get<{part}>(gradients)')}"
+            for part, position in enumerate(positions)
+        )
+    position = positions[0]
+    one = node.inputs[position]
+    if node.origin == "foreach" or "[i]" in formula.resolved:
+        return (
+            f"    for (size_t i = 0; i < {one.size_name}; ++i) {{\n"
+            "      if (!grads[i].defined()) continue;\n"
+            f"      grad_inputs[{one.name}_begin + i] = ("
+        ), "      );\n    }", ()
+    if one.is_list:
+        opening = "    std::vector<Tensor> gradients;\n    if (any_grad_defined) gradients = ("
+        return opening, "    );", (_place(node, position, "gradients"),)
+    return f"    if (any_grad_defined) grad_inputs[{_slot(node, position)}] = (", "    );", ()
+
+
+def _slot(node: NodeSpec, position: int) -> str:
+    has_list = any(one.is_list for one in node.inputs)
+    return f"{node.inputs[position].name}_begin" if has_list else str(position)
+
+
+def _place(node: NodeSpec, position: int, value: str) -> str:
+    one = node.inputs[position]
+    if one.is_list:
+        return (
+            f'place_list("{node.name}", grad_inputs, {one.name}_begin, {one.size_name}, '
+            f"std::move({value}));"
+        )
+    return f"grad_inputs[{_slot(node, position)}] = std::move({value});"
+

@@ -1,0 +1,167 @@
+"""The checked model of a node: what every emitter reads.
+
+Plain frozen records; nothing here opens files or knows how output looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from .saved_types import Component, SavedType
+
+
+class Mode(Enum):
+    """The two ways in which a functional backward is emitted."""
+
+    INLINE = "inline"
+    """The formula itself is compiled."""
+    DELEGATE = "delegate"
+    """A short-lived node struct is filled and its ``apply`` called."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One schema argument that carries a saved value or a component of one."""
+
+    name: str
+    """``self_options_dtype``"""
+    component: Component
+
+
+@dataclass(frozen=True)
+class SavedValue:
+    """One value that the forward keeps for the node.
+
+    Example: ``SavedValue("self_sym_sizes", <sym_int_list>, "self.sym_sizes()", ..., field="self_sym_sizes")``.
+    """
+
+    name: str
+    type: SavedType
+    expression: str
+    """How the forward reads it, ``self.sym_sizes()``; for a list size, ``self.size()``."""
+    from_output: bool
+    field: str
+    """The node struct's field, ``self_``."""
+    arguments: tuple[Argument, ...]
+
+    @property
+    def meaning(self) -> str:
+        """What the value is, for people."""
+        source = "result" if self.from_output else "argument"
+        if self.type.key == "list_size":
+            return f"length of the argument '{self.name.removesuffix('_size')}'"
+        if self.expression == self.name:
+            return f"the forward's {source} '{self.name}'"
+        return f"'{self.expression}' of the forward"
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument of the forward that gets a gradient."""
+
+    name: str
+    is_list: bool
+
+    @property
+    def size_name(self) -> str | None:
+        """The saved value that keeps the list's length, if it is a list."""
+        return f"{self.name}_size" if self.is_list else None
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result of the forward whose gradient the node takes."""
+
+    name: str
+    is_list: bool
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The rule for the gradient of one input, or of several at once."""
+
+    inputs: tuple[str, ...]
+    written: str
+    """As in the YAML."""
+    resolved: str
+    """Over saved values: what is compiled."""
+    line: int
+    """Line of the YAML where it starts."""
+
+
+@dataclass(frozen=True)
+class ModeChoice:
+    """The way a node is emitted and why."""
+
+    mode: Mode
+    reason: str
+    """``every name resolves`` or ``'mm_mat1_backward' is not exported``."""
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """One autograd node."""
+
+    name: str
+    """``MulBackward0``"""
+    operator: str
+    """``mul.Tensor``"""
+    forward_schema: str
+    dispatch_key: str
+    """``Default``, or the key whose derivatives these are."""
+    origin: str
+    """``entry``, ``view_copy`` or ``foreach``."""
+    entry_schema: str
+    """Schema of the YAML entry, which for derived nodes is another operator's."""
+    line: int
+    """Line of the YAML entry."""
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    named_gradients: tuple[str, ...]
+    formulas: tuple[Formula, ...]
+    saved: tuple[SavedValue, ...]
+    choice: ModeChoice
+    struct: str
+    """Qualified name of the node struct: ``torch::autograd::generated::MulBackward0``."""
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """All arguments after ``grads`` and ``needs_input_grad``, in order."""
+        return tuple(argument for saved in self.saved for argument in saved.arguments)
+
+    @property
+    def schema(self) -> str:
+        """Schema of the functional operator, without a namespace."""
+        parts = [
+            "Tensor?[] grads",
+            f"bool[{len(self.inputs)}] needs_input_grad",
+            *(f"{argument.component.schema} {argument.name}" for argument in self.arguments),
+        ]
+        return f"{self.name}({', '.join(parts)}) -> Tensor[]"
+
+    @property
+    def gradient_count(self) -> int | None:
+        """How many gradients come in; None where the forward returns a list of any length."""
+        return None if any(output.is_list for output in self.outputs) else len(self.outputs)
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An entry of the YAML that makes no node, and why."""
+
+    schema: str
+    reason: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that the emitters need."""
+
+    torch_version: str
+    nodes: tuple[NodeSpec, ...]
+    """By name."""
+    skipped: tuple[Skipped, ...]
+    yaml_name: str = "derivatives.yaml"
+    """What people call the YAML file."""

@@ -1,0 +1,154 @@
+"""The only module that builds identifiers. Each function maps one thing to the name it has in one language."""
+
+from __future__ import annotations
+
+import keyword
+import zlib
+
+NAMESPACE = "backbind"
+"""Namespace of the operators in the dispatcher, and of the C++ code."""
+
+GRADIENTS = "grads"
+NEEDS_INPUT_GRAD = "needs_input_grad"
+
+_TAKEN = frozenset({GRADIENTS, NEEDS_INPUT_GRAD})
+
+
+def argument(saved_name: str, suffix: str = "") -> str:
+    """Maps a saved value (and the suffix of a component) to the name of an operator argument.
+
+    >>> argument("self_options", "_dtype")
+    'self_options_dtype'
+    >>> argument("lambda")
+    'lambda_'
+    >>> argument("grads")
+    'grads_'
+    """
+    name = saved_name + suffix
+    return f"{name}_" if name in _TAKEN or keyword.iskeyword(name) else name
+
+
+def field(saved_name: str, is_tensor: bool) -> str:
+    """Maps a saved value to the field of the node struct.
+
+    >>> field("self", True), field("alpha", False)
+    ('self_', 'alpha')
+    """
+    return f"{saved_name}_" if is_tensor else saved_name
+
+
+def released_flag(saved_name: str) -> str:
+    """Maps a saved list of tensors to the field that tells whether it was released.
+
+    >>> released_flag("tensors")
+    'tensors_released_'
+    """
+    return f"{saved_name}_released_"
+
+
+def list_size(input_name: str) -> str:
+    """Maps a differentiable list argument to the saved value that keeps its length.
+
+    >>> list_size("tensors")
+    'tensors_size'
+    """
+    return f"{input_name}_size"
+
+
+def list_size_field(input_name: str) -> str:
+    """Maps a differentiable list argument to the field that keeps its length.
+
+    >>> list_size_field("tensors")
+    'tensors_size_'
+    """
+    return f"{input_name}_size_"
+
+
+def apply_functional(node: str) -> str:
+    """Maps a node to its functional backward with typed arguments.
+
+    >>> apply_functional("MulBackward0")
+    'MulBackward0_apply_functional'
+    """
+    return f"{node}_apply_functional"
+
+
+def apply_functional_ivalue(node: str) -> str:
+    """Maps a node to its functional backward over IValues.
+
+    >>> apply_functional_ivalue("MulBackward0")
+    'MulBackward0_apply_functional_ivalue'
+    """
+    return f"{node}_apply_functional_ivalue"
+
+
+def apply_delegate(node: str) -> str:
+    """Maps a node to the delegate that an inline functional backward is compared with.
+
+    >>> apply_delegate("MulBackward0")
+    'MulBackward0_apply_delegate'
+    """
+    return f"{node}_apply_delegate"
+
+
+def apply_delegate_ivalue(node: str) -> str:
+    """Maps a node to the same delegate over IValues.
+
+    >>> apply_delegate_ivalue("MulBackward0")
+    'MulBackward0_apply_delegate_ivalue'
+    """
+    return f"{node}_apply_delegate_ivalue"
+
+
+def pack(node: str) -> str:
+    """Maps a node to the function that reads its saved values off a live node.
+
+    >>> pack("MulBackward0")
+    'MulBackward0_pack'
+    """
+    return f"{node}_pack"
+
+
+def saved_kinds(node: str) -> str:
+    """Maps a node to the list of its arguments' kinds.
+
+    >>> saved_kinds("MulBackward0")
+    'MulBackward0_arguments'
+    """
+    return f"{node}_arguments"
+
+
+def line_macro(node: str, inputs: tuple[str, ...]) -> str:
+    """Maps a formula to the macro that holds its line in the YAML.
+
+    >>> line_macro("MulBackward0", ("self", "other"))
+    'BACKBIND_LINE_MulBackward0_self_other'
+    """
+    return "_".join(("BACKBIND_LINE", node, *inputs))
+
+
+def call_class(node: str) -> str:
+    """Maps a node to the class of its operator in the type stubs.
+
+    >>> call_class("MulBackward0")
+    '_MulBackward0'
+    """
+    return f"_{node}"
+
+
+def shard_index(node: str, shards: int) -> int:
+    """Maps a node to its shard: by a checksum, so that a new node moves no other.
+
+    >>> shard_index("MulBackward0", 8) == shard_index("MulBackward0", 8)
+    True
+    """
+    return zlib.crc32(node.encode()) % shards
+
+
+def shard(index: int) -> str:
+    """Maps a shard's number to its file name without an ending.
+
+    >>> shard(3)
+    'nodes_3'
+    """
+    return f"nodes_{index}"

@@ -1,0 +1,1 @@
+"""Text with positions: every parsed thing knows where in which file it stands, so that a message can point at it."""

@@ -1,0 +1,109 @@
+"""From an installed torch to the texts of all output files: read, check, model, emit. Nothing is written here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .check import check_entries
+from .emit.registry import emit_all
+from .emit.rendering import TEMPLATES, make_renderer
+from .installed.exports import callable_helpers
+from .installed.locate import TorchInstall
+from .installed.operators import load_operators
+from .installed.torchgen_adapter import load_derivatives
+from .installed.vocabulary import HELPERS_NAMESPACE, Vocabulary, load_vocabulary
+from .model.build import EntryPlace, build_model
+from .model.mode import LinkFacts
+from .model.node import Mode, Model
+from .parse.report import Report
+from .parse.yaml_source import RawEntry, parse_entries
+from .parse.yaml_tree import read_source
+
+
+class BadDerivatives(Exception):
+    """The derivatives have errors; the message is the whole report."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be asked of a run."""
+
+    forced_mode: Mode | None = None
+    """DELEGATE: no inline code at all. None or INLINE: inline wherever it is possible."""
+    line_directives: bool = True
+    """Whether formulas carry ``#line``, so that compiler errors point into the YAML."""
+    templates: Path = TEMPLATES
+
+
+@dataclass
+class Timings:
+    """Seconds that each phase took, in order."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the time spent inside under ``name``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+def load_model(install: TorchInstall, settings: Settings, timings: Timings) -> Model:
+    """Read and check the derivatives of ``install``.
+
+    Raises:
+        BadDerivatives: the YAML has errors.
+    """
+    name = install.derivatives_yaml.name
+    report = Report()
+    with timings.phase("parse"):
+        source = read_source(install.derivatives_yaml, name, report)
+        entries = parse_entries(source, report) if source is not None else ()
+    with timings.phase("vocabulary"):
+        operators = load_operators(install)
+        vocabulary = load_vocabulary(install, operators)
+    with timings.phase("check"):
+        check_entries(entries, operators, vocabulary, report)
+    if report.has_errors:
+        report.drop_notices()
+        raise BadDerivatives(report.render())
+    with timings.phase("torchgen"):
+        derivatives = load_derivatives(install)
+    with timings.phase("exports"):
+        facts = LinkFacts(_helper_names(vocabulary), callable_helpers(install))
+    with timings.phase("model"):
+        return build_model(derivatives, _places(entries), facts, install.version, settings.forced_mode, name)
+
+
+def render(model: Model, settings: Settings, timings: Timings) -> dict[str, str]:
+    """The texts of every output file, by path."""
+    with timings.phase("emit"):
+        return emit_all(make_renderer(model, settings.templates, settings.line_directives))
+
+
+def _helper_names(vocabulary: Vocabulary) -> frozenset[str]:
+    """Functions and constants that are made for formulas alone."""
+    prefix = f"{HELPERS_NAMESPACE}::"
+    constants = {name.removeprefix(prefix) for name in vocabulary.constants if name.startswith(prefix)}
+    return vocabulary.helpers | constants
+
+
+def _places(entries: tuple[RawEntry, ...]) -> dict[str, EntryPlace]:
+    places = {}
+    for entry in entries:
+        lines = {}
+        texts = {}
+        for block in entry.dispatch:
+            for formula in block.formulas:
+                key = (block.key, tuple(name.text for name in formula.names))
+                lines[key] = formula.source.span.line
+                texts[key] = formula.text
+        places[entry.name.text] = EntryPlace(entry.name.span.line, lines, texts)
+    return places

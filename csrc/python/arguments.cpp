@@ -1,0 +1,348 @@
+#include "python/arguments.h"
+
+#include <ATen/core/List.h>
+#include <c10/core/DispatchKeySet.h>
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Layout.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "python/object.h"
+#include "python/suggest.h"
+
+namespace backbind::python {
+
+using c10::IValue;
+
+namespace {
+
+// Keys of tensors that stand for something else: their operators must see the dispatcher.
+const c10::DispatchKeySet kWrapped({c10::DispatchKey::Python, c10::DispatchKey::Functionalize,
+                                    c10::DispatchKey::Batched, c10::DispatchKey::FuncTorchBatched,
+                                    c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::MetaBit});
+
+std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+// Converts one object after another; knows which argument it is at, for messages.
+class Converter {
+ public:
+  explicit Converter(const Binding& binding, ParsedCall& call) : binding_(binding), call_(call) {}
+
+  void grads(PyObject* object) {
+    begin("grads", "Sequence[Tensor | None]");
+    const auto items = sequence(object);
+    call_.grads.reserve(items.size());
+    for (PyObject* item : items) call_.grads.push_back(optional_tensor(item));
+  }
+
+  void needs_input_grad(PyObject* object) {
+    begin("needs_input_grad", "Sequence[bool]");
+    const auto items = sequence(object);
+    TORCH_CHECK_VALUE(items.size() == binding_.inputs, binding_.name, "() argument 'needs_input_grad': expected ",
+                      binding_.inputs, binding_.inputs == 1 ? " flag" : " flags",
+                      ", one for each differentiable input, got ", items.size());
+    c10::List<bool> flags;
+    flags.reserve(items.size());
+    for (PyObject* item : items) flags.push_back(boolean(item));
+    call_.arguments.emplace_back(std::move(flags));
+  }
+
+  void saved(const Argument& argument, PyObject* object) {
+    begin(argument.name, describe(argument.kind));
+    call_.arguments.push_back(convert(argument.kind, object));
+  }
+
+ private:
+  void begin(const char* name, const char* expected) {
+    name_ = name;
+    expected_ = expected;
+  }
+
+  [[noreturn]] void refuse(PyObject* given) const {
+    // An object that overrides torch functions (a proxy of a tracer) may be anything; only the dispatcher knows.
+    if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(given)), "__torch_function__")) {
+      throw NeedsDispatcher();
+    }
+    const std::string_view type = type_name(given);
+    if (type == "SymInt" || type == "SymFloat" || type == "SymBool") throw NeedsDispatcher();
+    TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type);
+  }
+
+  std::span<PyObject* const> sequence(PyObject* object) const {
+    if (PyList_Check(object)) {
+      return {reinterpret_cast<PyListObject*>(object)->ob_item, static_cast<size_t>(PyList_GET_SIZE(object))};
+    }
+    if (PyTuple_Check(object)) {
+      return {reinterpret_cast<PyTupleObject*>(object)->ob_item, static_cast<size_t>(PyTuple_GET_SIZE(object))};
+    }
+    refuse(object);
+  }
+
+  at::Tensor tensor(PyObject* object) {
+    if (!THPVariable_Check(object)) refuse(object);
+    const at::Tensor& value = THPVariable_Unpack(object);
+    call_.has_wrapped_tensor |= value.key_set().has_any(kWrapped) || !THPVariable_CheckExact(object);
+    return value;
+  }
+
+  at::Tensor optional_tensor(PyObject* object) { return object == Py_None ? at::Tensor() : tensor(object); }
+
+  bool boolean(PyObject* object) const {
+    if (!PyBool_Check(object)) refuse(object);
+    return object == Py_True;
+  }
+
+  int64_t integer(PyObject* object) const {
+    if (!PyIndex_Check(object) || THPVariable_Check(object)) refuse(object);
+    const Owned index(PyNumber_Index(object));
+    if (!index) {
+      PyErr_Clear();
+      refuse(object);
+    }
+    int overflow = 0;
+    const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+    TORCH_CHECK_VALUE(overflow == 0, binding_.name, "() argument '", name_, "': does not fit into 64 bits");
+    return value;
+  }
+
+  double floating(PyObject* object) const {
+    if (PyFloat_Check(object)) return PyFloat_AS_DOUBLE(object);
+    return static_cast<double>(integer(object));
+  }
+
+  at::Scalar scalar(PyObject* object) const {
+    if (PyBool_Check(object)) return at::Scalar(object == Py_True);
+    if (PyFloat_Check(object)) return at::Scalar(PyFloat_AS_DOUBLE(object));
+    if (PyComplex_Check(object)) {
+      const Py_complex value = PyComplex_AsCComplex(object);
+      return at::Scalar(c10::complex<double>(value.real, value.imag));
+    }
+    return at::Scalar(integer(object));
+  }
+
+  at::ScalarType scalar_type(PyObject* object) const {
+    if (!THPDtype_Check(object)) refuse(object);
+    return reinterpret_cast<THPDtype*>(object)->scalar_type;
+  }
+
+  at::Layout layout(PyObject* object) const {
+    if (!THPLayout_Check(object)) refuse(object);
+    return reinterpret_cast<THPLayout*>(object)->layout;
+  }
+
+  std::string text(PyObject* object) const {
+    if (!PyUnicode_Check(object)) refuse(object);
+    Py_ssize_t size = 0;
+    const char* data = PyUnicode_AsUTF8AndSize(object, &size);
+    if (data == nullptr) {
+      PyErr_Clear();
+      TORCH_CHECK_VALUE(false, binding_.name, "() argument '", name_, "': the text is not valid unicode");
+    }
+    return {data, static_cast<size_t>(size)};
+  }
+
+  at::Device device(PyObject* object) const {
+    if (!THPDevice_Check(object)) refuse(object);
+    return reinterpret_cast<THPDevice*>(object)->device;
+  }
+
+  std::vector<int64_t> integers(PyObject* object) const {
+    std::vector<int64_t> values;
+    const auto items = sequence(object);
+    values.reserve(items.size());
+    for (PyObject* item : items) values.push_back(integer(item));
+    return values;
+  }
+
+  IValue convert(ValueKind kind, PyObject* object) {
+    switch (kind) {
+      case ValueKind::OptionalTensor:
+        return object == Py_None ? IValue() : IValue(tensor(object));
+      case ValueKind::TensorList: {
+        c10::List<at::Tensor> list;
+        for (PyObject* item : sequence(object)) list.push_back(tensor(item));
+        return list;
+      }
+      case ValueKind::OptionalTensorList: {
+        c10::List<std::optional<at::Tensor>> list;
+        for (PyObject* item : sequence(object)) {
+          list.push_back(item == Py_None ? std::nullopt : std::make_optional(tensor(item)));
+        }
+        return list;
+      }
+      case ValueKind::Bool:
+        return boolean(object);
+      case ValueKind::Int:
+      case ValueKind::SymInt:
+        return integer(object);
+      case ValueKind::IntList:
+      case ValueKind::SymIntList:
+        return integers(object);
+      case ValueKind::Double:
+        return floating(object);
+      case ValueKind::Scalar:
+        return scalar(object);
+      case ValueKind::ScalarList: {
+        c10::impl::GenericList list(c10::NumberType::get());
+        for (PyObject* item : sequence(object)) list.push_back(IValue(scalar(item)));
+        return list;
+      }
+      case ValueKind::ScalarType:
+        return scalar_type(object);
+      case ValueKind::ScalarTypeList: {
+        std::vector<int64_t> types;
+        for (PyObject* item : sequence(object)) types.push_back(static_cast<int64_t>(scalar_type(item)));
+        return types;
+      }
+      case ValueKind::Layout:
+        return layout(object);
+      case ValueKind::String:
+        return text(object);
+      case ValueKind::OptionalBool:
+        return object == Py_None ? IValue() : IValue(boolean(object));
+      case ValueKind::OptionalInt:
+      case ValueKind::OptionalSymInt:
+        return object == Py_None ? IValue() : IValue(integer(object));
+      case ValueKind::OptionalIntList:
+      case ValueKind::OptionalSymIntList:
+        return object == Py_None ? IValue() : IValue(integers(object));
+      case ValueKind::OptionalDouble:
+        return object == Py_None ? IValue() : IValue(floating(object));
+      case ValueKind::OptionalScalar:
+        return object == Py_None ? IValue() : IValue(scalar(object));
+      case ValueKind::OptionalScalarType:
+        return object == Py_None ? IValue() : IValue(scalar_type(object));
+      case ValueKind::OptionalLayout:
+        return object == Py_None ? IValue() : IValue(layout(object));
+      case ValueKind::OptionalDevice:
+        return object == Py_None ? IValue() : IValue(device(object));
+      case ValueKind::OptionalString:
+        return object == Py_None ? IValue() : IValue(text(object));
+    }
+    refuse(object);
+  }
+
+  const Binding& binding_;
+  ParsedCall& call_;
+  const char* name_ = "";
+  const char* expected_ = "";
+};
+
+constexpr size_t kLeading = 2;  // grads and needs_input_grad
+
+const char* argument_name(const Binding& binding, size_t position) {
+  if (position == 0) return "grads";
+  if (position == 1) return "needs_input_grad";
+  return binding.arguments[position - kLeading].name;
+}
+
+// The objects of a call in the order of the signature.
+class OrderedArguments {
+ public:
+  OrderedArguments(const Binding& binding, PyObject* const* objects, size_t count, PyObject* keywords)
+      : slots_(binding.arguments.size() + kLeading, nullptr) {
+    TORCH_CHECK_TYPE(count <= slots_.size(), binding.name, "() takes ", slots_.size(), " arguments, got ", count);
+    std::copy(objects, objects + count, slots_.begin());
+    if (keywords != nullptr) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
+        place(binding, PyTuple_GET_ITEM(keywords, i), objects[count + static_cast<size_t>(i)]);
+      }
+    }
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      TORCH_CHECK_TYPE(slots_[i] != nullptr, binding.name, "() is missing argument '", argument_name(binding, i),
+                       "' (position ", i + 1, " of ", slots_.size(), ")");
+    }
+  }
+
+  PyObject* operator[](size_t position) const { return slots_[position]; }
+
+ private:
+  void place(const Binding& binding, PyObject* keyword, PyObject* object) {
+    const char* name = PyUnicode_AsUTF8(keyword);
+    if (name == nullptr) throw PythonErrorSet();
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (std::string_view(argument_name(binding, i)) != name) continue;
+      TORCH_CHECK_TYPE(slots_[i] == nullptr, binding.name, "() got argument '", name, "' twice");
+      slots_[i] = object;
+      return;
+    }
+    std::vector<std::string_view> known;
+    for (size_t i = 0; i < slots_.size(); ++i) known.emplace_back(argument_name(binding, i));
+    TORCH_CHECK_TYPE(false, binding.name, "() has no argument '", name, "'", suggestion(name, known));
+  }
+
+  c10::SmallVector<PyObject*, 16> slots_;
+};
+
+}  // namespace
+
+ParsedCall parse_call(const Binding& binding, PyObject* const* objects, size_t count, PyObject* keywords) {
+  const OrderedArguments ordered(binding, objects, count, keywords);
+  ParsedCall call;
+  call.arguments.reserve(binding.arguments.size() + 1);
+  Converter convert(binding, call);
+  convert.grads(ordered[0]);
+  convert.needs_input_grad(ordered[1]);
+  for (size_t i = 0; i < binding.arguments.size(); ++i) convert.saved(binding.arguments[i], ordered[i + kLeading]);
+  return call;
+}
+
+const char* describe(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::OptionalTensor:
+      return "Tensor | None";
+    case ValueKind::TensorList:
+      return "Sequence[Tensor]";
+    case ValueKind::OptionalTensorList:
+      return "Sequence[Tensor | None]";
+    case ValueKind::Bool:
+      return "bool";
+    case ValueKind::OptionalBool:
+      return "bool | None";
+    case ValueKind::Int:
+    case ValueKind::SymInt:
+      return "int";
+    case ValueKind::OptionalInt:
+    case ValueKind::OptionalSymInt:
+      return "int | None";
+    case ValueKind::IntList:
+    case ValueKind::SymIntList:
+      return "Sequence[int]";
+    case ValueKind::OptionalIntList:
+    case ValueKind::OptionalSymIntList:
+      return "Sequence[int] | None";
+    case ValueKind::Double:
+      return "float";
+    case ValueKind::OptionalDouble:
+      return "float | None";
+    case ValueKind::Scalar:
+      return "int | float | complex | bool";
+    case ValueKind::OptionalScalar:
+      return "int | float | complex | bool | None";
+    case ValueKind::ScalarList:
+      return "Sequence[int | float | complex | bool]";
+    case ValueKind::ScalarType:
+      return "torch.dtype";
+    case ValueKind::OptionalScalarType:
+      return "torch.dtype | None";
+    case ValueKind::ScalarTypeList:
+      return "Sequence[torch.dtype]";
+    case ValueKind::Layout:
+      return "torch.layout";
+    case ValueKind::OptionalLayout:
+      return "torch.layout | None";
+    case ValueKind::OptionalDevice:
+      return "torch.device | None";
+    case ValueKind::String:
+      return "str";
+    case ValueKind::OptionalString:
+      return "str | None";
+  }
+  return "?";
+}
+
+}  // namespace backbind::python

@@ -1,0 +1,53 @@
+// Owned references to Python objects, and the errors with which Python calls end.
+#pragma once
+
+#include <torch/csrc/python_headers.h>
+
+#include <utility>
+
+namespace backbind::python {
+
+// Owns one reference; the GIL must be held whenever it is made, moved or destroyed.
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(PyObject* object) : object_(object) {}  // takes the reference over
+  Owned(Owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() { Py_XDECREF(object_); }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// Thrown where a Python error is already set; becomes the null return of a C function.
+struct PythonErrorSet {};
+
+// Takes over a new reference, or throws PythonErrorSet for null.
+inline Owned checked(PyObject* object) {
+  if (object == nullptr) throw PythonErrorSet();
+  return Owned(object);
+}
+
+// Releases the GIL while it lives.
+class GilReleased {
+ public:
+  GilReleased() : state_(PyEval_SaveThread()) {}
+  ~GilReleased() { PyEval_RestoreThread(state_); }
+  GilReleased(const GilReleased&) = delete;
+  GilReleased& operator=(const GilReleased&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace backbind::python

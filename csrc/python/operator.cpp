@@ -1,0 +1,232 @@
+#include "python/operator.h"
+
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <structmember.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+
+#include <cstddef>
+
+#include "nodes/purity.h"
+#include "python/arguments.h"
+#include "python/results.h"
+
+namespace backbind::python {
+
+namespace {
+
+struct OperatorObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const Binding* binding;
+  PyObject* overload;  // torch.ops.backbind.<Node>.default, looked up when it is first needed
+  PyObject* dict;      // what Python keeps with the operator
+};
+
+// One type for the process, as Python requires; it is set once, when the module is first imported.
+PyTypeObject* operator_type = nullptr;
+
+OperatorObject* as_operator(PyObject* object) { return reinterpret_cast<OperatorObject*>(object); }
+
+// Whether something in this thread wants to see calls of operators: a mode, a functorch transform, a tracer, a profiler.
+bool someone_watches() {
+  static const c10::DispatchKeySet watching(
+      {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher,
+       c10::DispatchKey::PreDispatch, c10::DispatchKey::Functionalize,
+       c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode});
+  return c10::impl::tls_local_dispatch_key_set().included_.has_any(watching) ||
+         at::impl::torch_function_mode_enabled() || c10::impl::dispatch_mode_enabled() ||
+         torch::jit::tracer::isTracing() || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
+}
+
+PyObject* overload_of(OperatorObject* self) {
+  if (self->overload == nullptr) {
+    const Owned torch = checked(PyImport_ImportModule("torch"));
+    const Owned ops = checked(PyObject_GetAttrString(torch.get(), "ops"));
+    const Owned ours = checked(PyObject_GetAttrString(ops.get(), "backbind"));
+    const Owned packet = checked(PyObject_GetAttrString(ours.get(), self->binding->name));
+    self->overload = checked(PyObject_GetAttrString(packet.get(), "default")).release();
+  }
+  return self->overload;
+}
+
+PyObject* call_dispatcher(OperatorObject* self, PyObject* const* objects, size_t count, PyObject* keywords) {
+  return PyObject_Vectorcall(overload_of(self), objects, count, keywords);
+}
+
+PyObject* run(Binding::Apply apply, const ParsedCall& call) {
+  variable_list gradients;
+  {
+    const GilReleased released;
+    gradients = run_pure(apply, call.grads, call.arguments);
+  }
+  return gradients_to_python(std::move(gradients)).release();
+}
+
+PyObject* operator_call(PyObject* object, PyObject* const* objects, size_t flagged_count, PyObject* keywords) {
+  HANDLE_TH_ERRORS
+  OperatorObject* self = as_operator(object);
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
+  try {
+    const ParsedCall call = parse_call(*self->binding, objects, count, keywords);
+    if (!call.has_wrapped_tensor && !someone_watches()) return run(self->binding->apply, call);
+  } catch (const NeedsDispatcher&) {
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  try {
+    return call_dispatcher(self, objects, count, keywords);
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* operator_delegate(PyObject* object, PyObject* const* objects, Py_ssize_t count, PyObject* keywords) {
+  HANDLE_TH_ERRORS
+  try {
+    const Binding& binding = *as_operator(object)->binding;
+    const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
+    return run(binding.apply_delegate, call);
+  } catch (const NeedsDispatcher&) {
+    TORCH_CHECK_TYPE(false, as_operator(object)->binding->name, ".delegate() takes plain values only");
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* operator_name(PyObject* object, void* /*closure*/) {
+  return PyUnicode_FromString(as_operator(object)->binding->name);
+}
+
+PyObject* operator_schema(PyObject* object, void* /*closure*/) {
+  return PyUnicode_FromFormat("backbind::%s", as_operator(object)->binding->schema);
+}
+
+PyObject* operator_mode(PyObject* object, void* /*closure*/) {
+  return PyUnicode_FromString(as_operator(object)->binding->is_inline ? "inline" : "delegate");
+}
+
+PyObject* operator_overload(PyObject* object, void* /*closure*/) {
+  try {
+    PyObject* overload = overload_of(as_operator(object));
+    Py_INCREF(overload);
+    return overload;
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+}
+
+PyObject* operator_arguments(PyObject* object, void* /*closure*/) {
+  const Binding& binding = *as_operator(object)->binding;
+  const Owned list = checked(PyList_New(0));
+  for (const Argument& argument : binding.arguments) {
+    const Owned pair = checked(Py_BuildValue("(ss)", argument.name, describe(argument.kind)));
+    if (PyList_Append(list.get(), pair.get()) < 0) return nullptr;
+  }
+  return PyList_AsTuple(list.get());
+}
+
+PyObject* operator_repr(PyObject* object) {
+  return PyUnicode_FromFormat("<backbind.ops.%s>", as_operator(object)->binding->name);
+}
+
+// Operators live as long as their module, and pickle, copy and deepcopy by name.
+PyObject* operator_reduce(PyObject* object, PyObject* /*unused*/) {
+  const Owned module = Owned(PyImport_ImportModule("backbind.ops"));
+  if (!module) return nullptr;
+  const Owned find = Owned(PyObject_GetAttrString(module.get(), "get"));
+  if (!find) return nullptr;
+  return Py_BuildValue("(O(s))", find.get(), as_operator(object)->binding->name);
+}
+
+int operator_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(as_operator(object)->overload);
+  Py_VISIT(as_operator(object)->dict);
+  return 0;
+}
+
+int operator_clear(PyObject* object) {
+  Py_CLEAR(as_operator(object)->overload);
+  Py_CLEAR(as_operator(object)->dict);
+  return 0;
+}
+
+void operator_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  operator_clear(object);
+  PyTypeObject* type = Py_TYPE(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyMethodDef operator_methods[] = {
+    {"delegate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_delegate)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "Run the node struct itself, whatever the operator's mode: the truth that an inline formula is compared with."},
+    {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyGetSetDef operator_getset[] = {
+    {"name", operator_name, nullptr, "Name of the node: 'MulBackward0'.", nullptr},
+    {"__name__", operator_name, nullptr, nullptr, nullptr},
+    {"__qualname__", operator_name, nullptr, nullptr, nullptr},
+    {"schema", operator_schema, nullptr, "Schema in the dispatcher, with its namespace.", nullptr},
+    {"mode", operator_mode, nullptr,
+     "'inline' where the formula itself is compiled, 'delegate' where the node struct is called.", nullptr},
+    {"overload", operator_overload, nullptr, "The same operator in the dispatcher, a torch._ops.OpOverload.", nullptr},
+    {"_arguments", operator_arguments, nullptr, "Name and Python type of each argument that carries a saved value.",
+     nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(OperatorObject, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(OperatorObject, dict), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyType_Slot operator_slots[] = {
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_repr, reinterpret_cast<void*>(operator_repr)},
+    {Py_tp_traverse, reinterpret_cast<void*>(operator_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(operator_clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(operator_dealloc)},
+    {Py_tp_methods, operator_methods},
+    {Py_tp_getset, operator_getset},
+    {Py_tp_members, operator_members},
+    {0, nullptr},
+};
+
+PyType_Spec operator_spec = {
+    "backbind._C.Operator",
+    sizeof(OperatorObject),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    operator_slots,
+};
+
+}  // namespace
+
+void add_operator_type(PyObject* module) {
+  Owned type = checked(PyType_FromSpec(&operator_spec));
+  operator_type = reinterpret_cast<PyTypeObject*>(type.get());
+  if (PyModule_AddObjectRef(module, "Operator", type.get()) < 0) throw PythonErrorSet();
+  static_cast<void>(type.release());  // kept for the process, as operator_type
+}
+
+Owned make_operator(const Binding& binding) {
+  Owned object = checked(operator_type->tp_alloc(operator_type, 0));
+  OperatorObject* self = as_operator(object.get());
+  self->vectorcall = operator_call;
+  self->binding = &binding;
+  return object;
+}
+
+}  // namespace backbind::python

@@ -1,0 +1,17 @@
+// IValues -> Python objects, by the kind that the schema gives them.
+#pragma once
+
+#include <torch/csrc/python_headers.h>
+
+#include "nodes/binding.h"
+#include "python/object.h"
+
+namespace backbind::python {
+
+// A list of tensors; undefined ones become None.
+Owned gradients_to_python(variable_list&& gradients);
+
+// The tuple (needs_input_grad, *saved) of a packed node.
+Owned packed_to_python(const Binding& binding, const ivalue_list& values);
+
+}  // namespace backbind::python

@@ -1,0 +1,39 @@
+#include "torch_private.h"
+
+#include <ATen/SavedTensorHooks.h>
+#include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+namespace backbind::torch_private {
+
+namespace {
+
+// Names a protected member from a derived class, as the language allows; no object of this type is ever made.
+struct KeySetAccess : c10::TensorImpl {
+  static constexpr c10::DispatchKeySet c10::TensorImpl::* member() { return &KeySetAccess::key_set_; }
+};
+
+}  // namespace
+
+at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor) {
+  auto impl = inference_tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
+      /*version_counter=*/c10::VariableVersion(0), /*allow_tensor_metadata_change=*/true);
+  auto& keys = impl.get()->*KeySetAccess::member();
+  keys = keys | c10::getAutogradRelatedKeySetFromBackend(c10::toBackendComponent(keys.highestBackendKey())) |
+         c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
+  return at::Tensor(std::move(impl));
+}
+
+c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward() {
+  const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
+  if (exec_info == nullptr) return {};
+  for (const auto& [node, info] : *exec_info) {
+    if (info.should_execute()) return node->getptr();
+  }
+  return {};
+}
+
+SavedTensorHooksPaused::SavedTensorHooksPaused() : before_(at::SavedTensorDefaultHooks::set_tracing(true)) {}
+SavedTensorHooksPaused::~SavedTensorHooksPaused() { at::SavedTensorDefaultHooks::set_tracing(before_); }
+
+}  // namespace backbind::torch_private

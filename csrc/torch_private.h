@@ -1,0 +1,33 @@
+// Every C++ touch point with something that torch does not promise to keep. tests/nodes/test_torch_private.py names
+// what changed when a new torch breaks one of them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+#include <torch/csrc/autograd/function.h>
+
+namespace backbind::torch_private {
+
+// A tensor on the same storage and with the same metadata as `inference_tensor`, which autograd accepts as a saved
+// value: torch refuses to save tensors that were made in inference mode, although reading one is harmless. Uses that
+// TensorImpl::key_set_ decides whether a tensor is an inference tensor.
+at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor);
+
+// A node that the backward now running in this thread wants executed, or null if that backward runs every node (or
+// none is running). Uses the engine's exec_info: a generated node computes only gradients whose edge leads to a node
+// that is wanted there.
+c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward();
+
+// Keeps saved_tensors_hooks from firing while it lives. Uses the flag with which torch itself defers these hooks.
+class SavedTensorHooksPaused {
+ public:
+  SavedTensorHooksPaused();
+  ~SavedTensorHooksPaused();
+  SavedTensorHooksPaused(const SavedTensorHooksPaused&) = delete;
+  SavedTensorHooksPaused& operator=(const SavedTensorHooksPaused&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace backbind::torch_private

@@ -1,0 +1,150 @@
+"""``python -m codegen check``: what it prints and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from codegen import __main__ as command_line
+from codegen.installed.locate import TorchInstall
+from codegen.installed.operators import Operators
+from codegen.installed.vocabulary import Vocabulary
+from codegen.parse.report import GeneratorBug
+
+from ..conftest import CASES
+
+
+@pytest.fixture(autouse=True)
+def loaded_once(operators: Operators, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the installed torch takes a second; `test_runs_as_a_module` does it for all."""
+    monkeypatch.setattr(command_line, "load_operators", lambda install: operators)
+    monkeypatch.setattr(command_line, "load_vocabulary", lambda install, operators: vocabulary)
+
+
+def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = command_line.main(["check", *arguments])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def test_clean_file(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CASES)
+    assert check(capsys, "c13.yaml") == (0, "c13.yaml: no errors\n", "")
+
+
+def test_notices_leave_the_exit_code_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CASES)
+    code, printed, _ = check(capsys, "c7.yaml")
+    assert (code, printed.splitlines()[-1]) == (0, "1 notice")
+    assert check(capsys, "--quiet", "c7.yaml") == (0, "c7.yaml: no errors\n", "")
+
+
+def test_operator_of_one_s_own(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CASES)
+    assert check(capsys, "c15.yaml")[0] == 2
+    assert check(capsys, "c15.yaml", "--native", "c15_native.yaml") == (0, "c15.yaml: no errors\n", "")
+
+
+def test_function_from_one_s_own_header(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    derivatives = tmp_path / "mine.yaml"
+    derivatives.write_text("- name: exp(Tensor self) -> Tensor\n  self: mine::exp_backward(grad, result)\n")
+    header = tmp_path / "mine.h"
+    header.write_text("namespace mine {\nat::Tensor exp_backward(const at::Tensor& grad, const at::Tensor& y);\n}\n")
+    code, printed, _ = check(capsys, str(derivatives))
+    assert code == 2
+    assert "there is no namespace 'mine'" in printed.splitlines()[0]
+    assert check(capsys, str(derivatives), "--header", str(header))[0] == 0
+
+
+NATIVE_MISTAKES = [
+    pytest.param(
+        "- func: mine(Tensor self, Tensor grad_input_mask) -> Tensor\n",
+        "- name: mine(Tensor self, Tensor grad_input_mask) -> Tensor\n  self: grad\n",
+        "mine.yaml:1:35: error: 'grad_input_mask' cannot be the name of an argument: "
+        "formulas use it for something else\n"
+        "- name: mine(Tensor self, Tensor grad_input_mask) -> Tensor\n"
+        "                                 ^~~~~~~~~~~~~~~\n"
+        "hint: give the argument another name in the operator's schema\n\n1 error\n",
+        id="reserved_argument",
+    ),
+    pytest.param(
+        "- func: mine(Tensor self -> Tensor\n",
+        "- name: exp(Tensor self) -> Tensor\n  self: grad * result\n",
+        "native.yaml:1:13: error: this is no schema: this '(' is never closed\n"
+        "- func: mine(Tensor self -> Tensor\n"
+        "            ^\n\n1 error\n",
+        id="schema_syntax",
+    ),
+    pytest.param(
+        "- fnuc: mine(Tensor self) -> Tensor\n",
+        "- name: exp(Tensor self) -> Tensor\n  self: grad * result\n",
+        "native.yaml:1:3: error: expected an operator with 'func: <schema>'\n"
+        "- fnuc: mine(Tensor self) -> Tensor\n"
+        "  ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+        "hint: write '- func: <schema>'\n\n1 error\n",
+        id="no_schema",
+    ),
+]
+
+
+@pytest.mark.parametrize(("native", "derivatives", "expected"), NATIVE_MISTAKES)
+def test_mistakes_about_operators_of_one_s_own(
+    native: str,
+    derivatives: str,
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("native.yaml").write_text(native)
+    Path("mine.yaml").write_text(derivatives)
+    assert check(capsys, "mine.yaml", "--native", "native.yaml") == (2, expected, "")
+
+
+def test_missing_file(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, printed, _ = check(capsys, "absent.yaml")
+    assert code == 2
+    assert printed == (
+        "absent.yaml:1:1: error: cannot read 'absent.yaml': No such file or directory\n\n^\n\n1 error\n"
+    )
+
+
+def test_torch_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, printed, errors = check(capsys, str(CASES / "c6.yaml"), "--torch", str(tmp_path))
+    assert (code, printed) == (2, "")
+    assert errors == f"error: no package 'torch' at {tmp_path / 'torch'}; expected an installed torch wheel\n"
+
+
+def test_our_own_mistake_looks_different(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no such row")
+
+    monkeypatch.chdir(CASES)
+    monkeypatch.setattr("codegen.check.entries.find_operator", broken)
+    code, printed, errors = check(capsys, "c6.yaml")
+    assert (code, printed) == (3, "")
+    assert errors == (
+        "internal error in the generator while it processed entry 'sinh(Tensor self) -> Tensor' at c6.yaml:1:9\n"
+        "  ValueError: no such row\n"
+        "this is a defect of backbind, not of the file; please report it with the entry\n"
+    )
+    assert issubclass(GeneratorBug, Exception)
+
+
+def test_runs_as_a_module_without_importing_torch(installed_torch: TorchInstall) -> None:
+    program = (
+        "import sys, json; from codegen.__main__ import main; "
+        f"code = main(['check', '--quiet', {str(CASES / 'c14.yaml')!r}]); "
+        "print(json.dumps([code, sorted({'torch', 'torchgen'} & set(sys.modules))]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == [0, []]

@@ -1,0 +1,1 @@
+"""Commands that developers and the build run: regen, build, bench."""
