@@ -9,9 +9,9 @@ from pathlib import Path
 
 from .check import check_entries
 from .installed.locate import TorchNotFound, locate_torch
-from .installed.operators import BrokenInstall, load_operators, read_operators
+from .installed.operators import BrokenInstallError, load_operators, read_operators
 from .installed.vocabulary import load_vocabulary
-from .parse.report import GeneratorBug, Report
+from .parse.report import InternalError, Report
 from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
 
@@ -26,10 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report()
     try:
         _check(options, report)
-    except (BrokenInstall, TorchNotFound) as error:
+    except (BrokenInstallError, TorchNotFound) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
-    except GeneratorBug as bug:
+    except InternalError as bug:
         print("\n".join(filter(None, (report.render(), str(bug)))), file=sys.stderr)
         return OUR_BUG
     if options.quiet:
@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m backbind.codegen", description="Work with derivatives in YAML.")
+    parser = argparse.ArgumentParser(
+        prog="python -m backbind.codegen", description="Work with derivatives in YAML."
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     check = commands.add_parser(
         "check",
@@ -61,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="a C++ header that declares further functions for formulas; may be repeated",
     )
-    check.add_argument("--torch", metavar="FOLDER", type=Path, help="the folder that holds torch and torchgen")
+    check.add_argument(
+        "--torch", metavar="FOLDER", type=Path, help="the folder that holds torch and torchgen"
+    )
     check.add_argument("--quiet", action="store_true", help="print errors only, no notices")
     return parser
 

@@ -19,7 +19,7 @@ at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor) {
   auto impl = inference_tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
       /*version_counter=*/c10::VariableVersion(0), /*allow_tensor_metadata_change=*/true);
   auto& keys = impl.get()->*KeySetAccess::member();
-  keys = keys | c10::getAutogradRelatedKeySetFromBackend(c10::toBackendComponent(keys.highestBackendKey())) |
+  keys = keys | c10::getAutogradRelatedKeySetFromBackend(keys.highestBackendKey()) |
          c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
   return at::Tensor(std::move(impl));
 }

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from codegen.installed.locate import TorchInstall, locate_torch
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -26,8 +27,8 @@ def installed_torch() -> TorchInstall:
 def torch_2_14() -> TorchInstall:
     """The headers and YAML of torch 2.14.1, unpacked from its wheel; nothing of it can be imported.
 
-    The wheel is downloaded once. BACKBIND_WHEEL_CACHE names the folder that keeps it; a wheel that lies there already
-    is used without the network.
+    The wheel is downloaded once. BACKBIND_WHEEL_CACHE names the folder that keeps it; a wheel that lies there
+    already is used without the network.
     """
     cache = Path(os.environ.get("BACKBIND_WHEEL_CACHE", REPOSITORY / ".cache"))
     unpacked = cache / f"torch-{NEXT_TORCH}"

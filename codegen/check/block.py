@@ -1,4 +1,6 @@
-"""The formulas of one dispatch key, sorted by what they are for, with everything wrong on their left sides reported."""
+"""The formulas of one dispatch key, sorted by what they are for, with everything wrong on their left sides
+reported.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def read_block(block: RawDispatch, operator: Operator, vocabulary: Vocabulary, r
         if any(name.text in arguments for name in names) and any(name.text in outputs for name in names):
             report.error(
                 raw.key.span,
-                "this key mixes arguments and outputs: a formula gives either gradients or forward derivatives",
+                "this key mixes arguments and outputs: a formula gives gradients or forward derivatives",
                 describe_scope(operator),
             )
             continue
@@ -112,7 +114,7 @@ def _known_names(
     vocabulary: Vocabulary,
     report: Report,
 ) -> list[SourceText]:
-    """The names left of the colon, if all of them are arguments or outputs; otherwise none, after messages."""
+    """The names left of the colon if all are arguments or outputs; none after messages about them."""
     wrong = False
     for name in raw.names:
         if name.text in arguments or name.text in outputs:
@@ -187,9 +189,8 @@ def _forward_formula(raw: RawFormula, report: Report) -> Formula | None:
 
 def misspelt_rule(formula: Formula) -> str | None:
     """A hint if the whole formula is one word that is nearly a rule's name."""
-    root = formula.root
-    plain = isinstance(root, Name) and len(root.path) == 1
-    return did_you_mean(root.path[0], RULE_WORDS) if plain and isinstance(root, Name) else None
+    word = formula.root.plain if isinstance(formula.root, Name) else None
+    return None if word is None else did_you_mean(word, RULE_WORDS)
 
 
 def counted(count: int, word: str) -> str:

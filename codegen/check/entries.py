@@ -12,8 +12,8 @@ from ..parse.span import SourceText, Span
 from ..parse.yaml_source import DEFAULT_KEY, DISPATCH, RawDifferentiability, RawEntry, describe
 from ..parse.yaml_tree import Node, ScalarNode
 from .block import OPTION_KEYS, Block, arguments_of, counted, forward_names, parse_checked, read_block
-from .forward import check_automatic, is_automatic
 from .formulas import check_rule, check_vocabulary
+from .forward import check_automatic, is_automatic
 from .gradients import check_gradients
 from .lookup import find_operator
 from .scope import backward_scope, forward_scope
@@ -24,8 +24,8 @@ def check_entries(
 ) -> None:
     """Judge ``entries``; every finding goes to ``report``.
 
-    Errors make an entry unusable. Notices tell of what is legal and easily not meant: an entry that makes no node, an
-    entry for some devices only.
+    Errors make an entry unusable. Notices tell of what is legal and easily not meant: an entry that makes no
+    node, an entry for some devices only.
 
     Args:
         entries: what `codegen.parse.yaml_source.parse_entries` gave.
@@ -34,7 +34,7 @@ def check_entries(
         report: where findings go.
 
     Raises:
-        GeneratorBug: a mistake of ours; it names the entry.
+        InternalError: a mistake of ours; it names the entry.
     """
     first_of: dict[str, Span] = {}
     for entry in entries:
@@ -92,7 +92,9 @@ def _check_block(
 def _has_errors(entry: RawEntry, report: Report) -> bool:
     """Whether anything in the entry is wrong, also what was found while it was read."""
     start, end = entry.span.start, entry.span.end
-    return any(start <= error.span.start <= end for error in report.diagnostics if error.severity is Severity.ERROR)
+    return any(
+        start <= error.span.start <= end for error in report.diagnostics if error.severity is Severity.ERROR
+    )
 
 
 def _check_unknown_key(
@@ -108,7 +110,10 @@ def _check_unknown_key(
         report.error(key.span, message, f"move it below a dispatch key, for example '{DEFAULT_KEY}:'")
         return
     close = did_you_mean(key.text, OPTION_KEYS)
-    hint = close or f"options are {quoted(OPTION_KEYS)}; every other key is an argument or output with its formula"
+    hint = (
+        close
+        or f"options are {quoted(OPTION_KEYS)}; every other key is an argument or output with its formula"
+    )
     report.error(key.span, f"there is no option '{key.text}' that takes {describe(value)}", hint)
 
 
@@ -145,7 +150,7 @@ def _check_conditions(
         if isinstance(item, bool):
             continue
         if len(schema.returns) != 1:
-            message = f"a condition is for operators with one output; '{schema.full_name}' has {len(schema.returns)}"
+            message = f"a condition needs one output; '{schema.full_name}' has {len(schema.returns)}"
             report.error(span, message, "write True or False")
             continue
         formula = parse_checked(item, report)
@@ -154,7 +159,10 @@ def _check_conditions(
         for use in formula.free_names:
             if use.name not in arguments and not vocabulary.is_constant(use.name):
                 message = f"'{use.name}' is no argument of '{schema.full_name}'"
-                hint = did_you_mean(use.name, ["True", "False", *arguments]) or f"arguments are {quoted(sorted(arguments))}"
+                hint = (
+                    did_you_mean(use.name, ["True", "False", *arguments])
+                    or f"arguments are {quoted(sorted(arguments))}"
+                )
                 report.error(formula.span(use), message, hint)
         check_vocabulary(formula, arguments, vocabulary, report)
 
@@ -163,7 +171,9 @@ def _give_notices(entry: RawEntry, operator: Operator, blocks: list[Block], repo
     name = operator.schema.full_name
     if not any(block.gradients for block in blocks):
         marked = any(block.non_differentiable for block in blocks)
-        reason = "its arguments are marked non_differentiable" if marked else "no argument has a gradient formula"
+        reason = (
+            "its arguments are marked non_differentiable" if marked else "no argument has a gradient formula"
+        )
         report.notice(entry.name.span, f"'{name}' gets no backward node: {reason}")
     elif entry.has_dispatch and all(block.key != DEFAULT_KEY for block in entry.dispatch):
         keys = quoted(block.key for block in entry.dispatch)

@@ -127,13 +127,13 @@ def _is_number_list(method: MethodUse, scope: Scope) -> bool:
 
 
 def _check_strides(rule: Rule, method: MethodUse, scope: Scope, report: Report) -> None:
-    """Strides are saved by a call that blames the gradient's own argument, so they can be read of it alone."""
+    """Strides are saved by a call that blames one argument, so only its own gradient may read them."""
     name = method.receiver_name
     arguments = {argument.name for argument in scope.block.operator.schema.formula_arguments}
     if name in arguments and rule.names != (name,):
         owner = quoted(rule.names)
         report.error(
             rule.formula.span(method),
-            f"'{name}.sym_strides()' can be used only in the formula of '{name}' alone, not in that of {owner}",
+            f"'{name}.sym_strides()' belongs in the formula of '{name}' alone, not in that of {owner}",
             f"pass '{name}' itself and read its strides in a helper function",
         )

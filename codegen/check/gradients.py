@@ -19,7 +19,7 @@ def check_gradients(
     Args:
         block: the formulas.
         differentiable: the outputs whose gradients come in, in order.
-        stated_differentiable: how many outputs ``output_differentiability`` calls differentiable; None without it.
+        stated_differentiable: how many outputs ``output_differentiability`` calls so; None without it.
         report: where findings go.
     """
     single = _uses(block, lambda name: name == "grad")

@@ -27,7 +27,9 @@ def find_operator(name: SourceText, operators: Operators, report: Report) -> Ope
     if operator.schema.is_out:
         functional = _functional_of(operator, operators)
         hint = f"write the entry for '{functional}'" if functional else None
-        report.error(name.span, f"'{operator.schema.full_name}' is an out= form, which never has derivatives", hint)
+        report.error(
+            name.span, f"'{operator.schema.full_name}' is an out= form, which never has derivatives", hint
+        )
         return None
     for argument in operator.schema.formula_arguments:
         if argument.name in RESERVED_ARGUMENTS:

@@ -26,12 +26,20 @@ class Scope:
     differentiable_outputs: tuple[str, ...]
 
     def explain(self, use: NameUse, vocabulary: Vocabulary, close: str | None) -> tuple[str, str | None]:
-        """Message and hint for a name that is not in `names`; ``close`` is a suggestion that was found before."""
+        """Message and hint for a name that is not in `names`; ``close`` is a suggestion that was found
+        before.
+        """
         name, schema = use.name, self.block.operator.schema
-        arguments = {argument.name for argument in (schema.arguments if self.forward else schema.formula_arguments)}
+        arguments = {
+            argument.name for argument in (schema.arguments if self.forward else schema.formula_arguments)
+        }
         if name in {argument.name for argument in schema.arguments} - arguments:
             return f"'{name}' is part of the argument 'options'", "write 'options'"
-        special = self._explain_forward(name, arguments) if self.forward else self._explain_backward(name, arguments)
+        special = (
+            self._explain_forward(name, arguments)
+            if self.forward
+            else self._explain_backward(name, arguments)
+        )
         if special is not None:
             return special
         if vocabulary.is_function(name):
@@ -48,17 +56,16 @@ class Scope:
         output = name.removeprefix("grad_")
         if output != name and output in self.block.operator.schema.output_names:
             if output in {given.name for given in self.block.operator.schema.returns}:
-                outputs = quoted(self.differentiable_outputs) or "none"
-                return f"there is no '{name}': the output '{output}' is not differentiable", (
-                    f"differentiable outputs: {outputs}"
-                )
-            return f"there is no '{name}': the operator's outputs have no names", "write 'grad' or 'grads[...]'"
+                message = f"there is no '{name}': the output '{output}' is not differentiable"
+                return message, f"differentiable outputs: {quoted(self.differentiable_outputs) or 'none'}"
+            message = f"there is no '{name}': the operator's outputs have no names"
+            return message, "write 'grad' or 'grads[...]'"
         return None
 
     def _explain_forward(self, name: str, arguments: set[str]) -> tuple[str, str | None] | None:
         if name in arguments:
-            hint = f"write '{name}{PRIMAL}' for its value or '{name}{TANGENT}' for its tangent"
-            return f"'{name}' is ambiguous in a forward formula", hint
+            choice = f"write '{name}{PRIMAL}' for its value or '{name}{TANGENT}' for its tangent"
+            return f"'{name}' is ambiguous in a forward formula", choice
         base = name[: -len(PRIMAL)]
         if name.endswith((PRIMAL, TANGENT)) and base in arguments:
             message = f"there is no '{name}': the argument '{base}' has no gradient formula"
@@ -80,7 +87,9 @@ def backward_scope(block: Block, differentiable: tuple[str, ...]) -> Scope:
 
 
 def forward_scope(block: Block, differentiable: tuple[str, ...]) -> Scope:
-    """The names of forward formulas: values and tangents of arguments with a gradient, other arguments, outputs."""
+    """The names of forward formulas: values and tangents of arguments with a gradient, other arguments,
+    outputs.
+    """
     schema = block.operator.schema
     with_gradient = block.with_gradient
     names = set(schema.output_names)

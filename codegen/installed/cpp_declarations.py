@@ -1,7 +1,7 @@
 """The names that a C++ header declares, found by brackets and keywords alone.
 
-A compiler would know more, but it costs seconds; for "is this name known" the words in front of the brackets do.
-Nothing is expanded: what a macro declares stays unseen.
+A compiler would know more, but it costs seconds; for "is this name known" the words in front of the brackets
+do. Nothing is expanded: what a macro declares stays unseen.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Declarations:
 
 @dataclass(frozen=True)
 class _Scope:
-    """An open brace: a namespace or class with its qualified name, an enumeration, or a body to be passed over."""
+    """An open brace: a namespace or class with its qualified name, an enumeration, or a body to be passed
+    over.
+    """
 
     kind: str
     name: str
@@ -79,7 +81,11 @@ def find_declarations(text: str) -> Declarations:
         elif token.text == ";" or (token.text == "," and scopes[-1].kind == "enum"):
             _record(statement, scopes[-1], found)
             statement.clear()
-        elif token.text == ":" and len(statement) == 1 and statement[0].text in ("public", "private", "protected"):
+        elif (
+            token.text == ":"
+            and len(statement) == 1
+            and statement[0].text in ("public", "private", "protected")
+        ):
             statement.clear()
         else:
             statement.append(token)
@@ -95,14 +101,20 @@ def _opened(statement: list[Token], around: _Scope) -> _Scope:
     statement = _without_template(statement)
     words = [token.text for token in statement]
     if "namespace" in words:
-        names = [token.text for token in statement[words.index("namespace") + 1 :] if token.kind is TokenKind.NAME]
+        names = [
+            token.text for token in statement[words.index("namespace") + 1 :] if token.kind is TokenKind.NAME
+        ]
         return _Scope("namespace", "::".join(filter(None, (around.name, *names))))
     if "extern" in words and len(statement) == 2 and statement[1].kind is TokenKind.STRING:
         return _Scope("namespace", around.name)
     for word in ("enum", "class", "struct", "union"):
         if word in words and "(" not in words and "=" not in words:
             name = _class_name(statement[words.index(word) + 1 :])
-            return _Scope("enum" if word == "enum" else "class", _join(around, name)) if name else _Scope("body", "")
+            return (
+                _Scope("enum" if word == "enum" else "class", _join(around, name))
+                if name
+                else _Scope("body", "")
+            )
     return _Scope("body", "")
 
 
@@ -119,7 +131,9 @@ def _without_template(statement: list[Token]) -> list[Token]:
 
 
 def _class_name(tokens: list[Token]) -> str:
-    """The name in ``class TORCH_API Name : public Base``: the last word before a base list or template arguments."""
+    """The name in ``class TORCH_API Name : public Base``: the last word before a base list or template
+    arguments.
+    """
     name = ""
     for token in tokens:
         if token.kind is TokenKind.NAME:
@@ -151,7 +165,14 @@ def _record(statement: list[Token], scope: _Scope, found: Declarations) -> None:
         static = any(token.text == "static" for token in statement)
         of_class = found.static_methods if static else found.methods
         (of_class if scope.kind == "class" else found.functions).add(_join(scope, function))
-    elif scope.kind == "namespace" and first not in ("friend", "class", "struct", "typedef", "template", "namespace"):
+    elif scope.kind == "namespace" and first not in (
+        "friend",
+        "class",
+        "struct",
+        "typedef",
+        "template",
+        "namespace",
+    ):
         before_value = [token.text for token in statement]
         end = before_value.index("=") if "=" in before_value else len(before_value)
         last = statement[end - 1]
@@ -167,7 +188,11 @@ def _function_name(statement: list[Token]) -> str | None:
             return None
         if statement[position].text == "(" and position > 0:
             before = statement[position - 1]
-            if before.kind is TokenKind.NAME and before.text not in _NO_FUNCTION and not before.text.isupper():
+            if (
+                before.kind is TokenKind.NAME
+                and before.text not in _NO_FUNCTION
+                and not before.text.isupper()
+            ):
                 return before.text
             if any(token.text == "operator" for token in statement[:position]):
                 return None

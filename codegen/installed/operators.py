@@ -1,4 +1,6 @@
-"""The operators that derivatives may name: native_functions.yaml of the installed torch, and files of the user's own."""
+"""The operators that derivatives may name: native_functions.yaml of the installed torch, and files of the
+user's own.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ class Operators:
         return Operators(tuple(merged.values()))
 
 
-class BrokenInstall(Exception):
+class BrokenInstallError(Exception):
     """A file of the installed torch is not what it should be; the message shows where."""
 
 
@@ -70,13 +72,13 @@ def load_operators(install: TorchInstall) -> Operators:
     """The operators of the installed torch.
 
     Raises:
-        BrokenInstall: its native_functions.yaml cannot be read.
+        BrokenInstallError: its native_functions.yaml cannot be read.
     """
     report = Report()
     source = read_source(install.native_functions_yaml, str(install.native_functions_yaml), report)
     operators = () if source is None else read_operators(source, report)
     if report.has_errors:
-        raise BrokenInstall(report.render())
+        raise BrokenInstallError(report.render())
     return Operators(operators)
 
 
@@ -106,25 +108,40 @@ def read_operators(source: SourceFile, report: Report) -> tuple[Operator, ...]:
         operators.append(Operator(parsed, "function" in words, "method" in words))
         generated = fields.get("autogen")
         if isinstance(generated, ScalarNode):
-            operators += _generated_functional(parsed, generated.text)
+            try:
+                operators += _generated_functional(parsed, generated.text)
+            except SchemaSyntaxError:
+                report.error(generated.source.span, "expected the names of operators, separated by commas")
     return tuple(operators)
 
 
 def _generated_functional(schema: Schema, autogen: str) -> list[Operator]:
-    """The functional form that torch generates for an operator that changes its arguments, if ``autogen`` names it.
+    """The form without side effects that torch generates for an operator that changes its arguments.
 
-    It takes the same arguments, changes none, and returns the changed values after the outputs. Example:
-    ``f(Tensor(a!) x) -> Tensor`` has ``f_functional(Tensor x) -> (Tensor, Tensor x_out)``.
+    ``autogen`` names it, beside out= forms. It takes the same arguments, changes none, and returns the
+    changed values after the outputs: ``f(Tensor(a!) x) -> Tensor`` has ``f_functional(Tensor x) -> (Tensor,
+    Tensor x_out)``, and ``f_(Tensor(a!) self) -> Tensor(a!)`` has ``f(Tensor self) -> Tensor``.
     """
-    names = [name for name in re.split(r"[\s,]+", autogen) if "functional" in name]
-    changed = [argument for argument in schema.arguments if argument.written]
-    if not names or schema.is_inplace:
+    names = [name for name in re.split(r"[\s,]+", autogen) if name and not name.endswith("out")]
+    if not names or schema.is_out:
         return []
-    head, _, outputs = schema.text.rpartition(" -> ")
-    arguments = re.sub(r"\(\w+!\)", "", head[head.index("(") :])
-    written = [*_split_outputs(outputs), *(f"{argument.type} {argument.name}_out" for argument in changed)]
+    head, _, outputs = schema.text.rpartition("->")
+    arguments = _MUTATION.sub("", head[head.index("(") :])
+    written = _split_outputs(_MUTATION.sub("", outputs))
+    # An argument that is also an output, as in place operators return it, is not returned twice.
+    returned = set(_MUTATION.findall(outputs))
+    changed = [argument for argument in schema.arguments if argument.written]
+    aliases = _MUTATION.findall(head)
+    written += [
+        f"{argument.type} {argument.name}_out"
+        for argument, alias in zip(changed, aliases, strict=False)
+        if alias not in returned
+    ]
     returns = written[0] if len(written) == 1 else f"({', '.join(written)})"
     return [Operator(parse_schema(f"{name}{arguments} -> {returns}"), True, False) for name in names]
+
+
+_MUTATION = re.compile(r"\((\w+)!\)")
 
 
 def _split_outputs(text: str) -> list[str]:

@@ -7,12 +7,15 @@ here: the rest of ``codegen`` sees only the records below.
 from __future__ import annotations
 
 import importlib
+import pickle
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from .cache import keep_file
 from .locate import TorchInstall
 
 
@@ -105,13 +108,18 @@ class ForeignTorchgen(Exception):
     """This process has imported the torchgen of another torch; a fresh process is needed."""
 
 
-def load_derivatives(install: TorchInstall) -> Derivatives:
+def load_derivatives(install: TorchInstall, parsed_operators: Path | None = None) -> Derivatives:
     """Read the packaged derivatives of ``install`` through its own torchgen.
+
+    ``parsed_operators`` is a file that keeps torchgen's parsed operators from one run to the next, which is a third of
+    the work; its name must change with everything that they depend on.
 
     Raises:
         ForeignTorchgen: another torchgen was imported before.
     """
     _require_torchgen(install)
+    if parsed_operators is not None:
+        _remember_operators(install, parsed_operators)
     with _roomy_regex_cache():
         infos, functions = _load(install)
         # Matching adds the foreach operators to the table, so what the YAML says is noted before.
@@ -127,6 +135,24 @@ def parse_native_functions(install: TorchInstall) -> list[Any]:
     parsed = generator.parse_native_yaml(str(install.native_functions_yaml), str(install.tags_yaml))
     functions: list[Any] = parsed.native_functions
     return functions
+
+
+def _remember_operators(install: TorchInstall, file: Path) -> None:
+    """Give torchgen the operators that it parsed in an earlier run, or keep those that it parses now.
+
+    Its own memory of them is private, so nothing happens where that is missing.
+    """
+    generator = importlib.import_module("torchgen.gen")
+    memory = getattr(generator, "_GLOBAL_PARSE_NATIVE_YAML_CACHE", None)
+    if memory is None:
+        return
+    try:
+        functions = pickle.loads(file.read_bytes())
+    except Exception:
+        # Missing or cut short: parsed anew.
+        functions = parse_native_functions(install)
+        keep_file(file, pickle.dumps(functions, pickle.HIGHEST_PROTOCOL))
+    memory[str(install.native_functions_yaml)] = generator.ParsedYaml(functions, {})
 
 
 def _require_torchgen(install: TorchInstall) -> None:

@@ -1,8 +1,9 @@
-"""Every name that a formula may use besides those of its operator: helper functions, ATen, methods, constants.
+"""Every name that a formula may use besides those of its operator: helper functions, ATen, methods,
+constants.
 
-Formulas are compiled inside ``torch::autograd::generated::details`` with ``at`` in view. So a plain name is looked up
-there, and a qualified one where it says. Names come from the installed torch's headers and schemas; the few that
-headers make by macros, and those of the C++ library, are listed here.
+Formulas are compiled inside ``torch::autograd::generated::details`` with ``at`` in view. So a plain name is
+looked up there, and a qualified one where it says. Names come from the installed torch's headers and schemas;
+the few that headers make by macros, and those of the C++ library, are listed here.
 """
 
 from __future__ import annotations
@@ -65,7 +66,22 @@ TYPES = frozenset(
 )
 CASTS = frozenset({"const_cast", "dynamic_cast", "reinterpret_cast", "static_cast"})
 LIBRARY_FUNCTIONS = frozenset(
-    {"abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "exp", "fabs", "floor", "log", "log10", "log1p", "log2"}
+    {
+        "abs",
+        "acos",
+        "asin",
+        "atan",
+        "ceil",
+        "cos",
+        "cosh",
+        "exp",
+        "fabs",
+        "floor",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+    }
     | {"max", "min", "pow", "round", "sin", "sinh", "sqrt", "tan", "tanh", "isfinite", "isinf", "isnan"}
 )
 """Functions of <cmath> and <algorithm>, found with and without ``std::``."""
@@ -74,20 +90,60 @@ STANDARD_FUNCTIONS = frozenset(
     for name in ("forward", "get", "make_optional", "make_pair", "make_tuple", "move", "tie", "accumulate")
 )
 STANDARD_METHODS = frozenset(
-    {"back", "begin", "data", "emplace_back", "empty", "end", "first", "front", "has_value", "imag", "push_back"}
+    {
+        "back",
+        "begin",
+        "data",
+        "emplace_back",
+        "empty",
+        "end",
+        "first",
+        "front",
+        "has_value",
+        "imag",
+        "push_back",
+    }
     | {"real", "reserve", "second", "size", "value", "value_or"}
 )
 """Members of optional, vector, pair, complex."""
 MACRO_METHODS = frozenset(
-    {"item", "toBool", "toChar", "toComplexDouble", "toComplexFloat", "toDouble", "toFloat", "toHalf", "toInt"}
+    {
+        "item",
+        "toBool",
+        "toChar",
+        "toComplexDouble",
+        "toComplexFloat",
+        "toDouble",
+        "toFloat",
+        "toHalf",
+        "toInt",
+    }
     | {"toLong", "toSymBool", "toSymFloat", "toSymInt", "zeros"}
 )
 """Members that torch's headers make by macros (the accessors of Scalar) or as templates."""
 MACRO_CONSTANTS = frozenset(
-    {"M_1_PI", "M_2_PI", "M_2_SQRTPI", "M_E", "M_LN10", "M_LN2", "M_LOG10E", "M_LOG2E", "M_PI", "M_PI_2", "M_PI_4"}
+    {
+        "M_1_PI",
+        "M_2_PI",
+        "M_2_SQRTPI",
+        "M_E",
+        "M_LN10",
+        "M_LN2",
+        "M_LOG10E",
+        "M_LOG2E",
+        "M_PI",
+        "M_PI_2",
+        "M_PI_4",
+    }
     | {"M_SQRT1_2", "M_SQRT2", "INFINITY", "NAN", "std::nullopt", "std::numeric_limits"}
-    | {f"at::k{name}" for name in ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float")}
-    | {f"at::k{name}" for name in ("Double", "ComplexHalf", "ComplexFloat", "ComplexDouble", "CPU", "CUDA", "Meta")}
+    | {
+        f"at::k{name}"
+        for name in ("Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float")
+    }
+    | {
+        f"at::k{name}"
+        for name in ("Double", "ComplexHalf", "ComplexFloat", "ComplexDouble", "CPU", "CUDA", "Meta")
+    }
 )
 SAVED_FUNCTIONS = frozenset(
     {"isDifferentiableType", "to_args_scalartypes", "to_args_sizes", "to_args_sizes_symint", "wrap_opt_if"}
@@ -164,7 +220,9 @@ class Vocabulary:
 
     def to_json(self) -> dict[str, list[str]]:
         """Plain lists in a fixed order."""
-        return {name: sorted(getattr(self, name)) for name in _SETS} | {"dispatch_keys": list(self.dispatch_keys)}
+        return {name: sorted(getattr(self, name)) for name in _SETS} | {
+            "dispatch_keys": list(self.dispatch_keys)
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Iterable[str]]) -> Vocabulary:
@@ -208,7 +266,9 @@ def read_dispatch_keys(install: TorchInstall) -> tuple[str, ...]:
 
     torchgen is read as text and not imported, because a process can hold the torchgen of one torch only.
     """
-    listed = re.search(r"^BACKEND_COMPONENTS = \[(.*?)\]", _read(install.torchgen / "model.py"), re.MULTILINE | re.DOTALL)
+    listed = re.search(
+        r"^BACKEND_COMPONENTS = \[(.*?)\]", _read(install.torchgen / "model.py"), re.MULTILINE | re.DOTALL
+    )
     backends = re.findall(r'"(\w+)"', listed[1]) if listed else []
     return ("AutogradNestedTensor", *(f"Autograd{backend}" for backend in backends))
 

@@ -38,7 +38,8 @@ class SavedType:
     """The type of a local that formulas see: ``std::vector<c10::SymInt>``."""
     components: tuple[Component, ...]
     by_value: bool = False
-    """Whether C++ passes it by value: numbers and enumerations."""
+    """Whether C++ passes it by value: numbers, enumerations, and optional arrays, which become references to their
+    elements only where they are mutable."""
     is_tensor: bool = False
     """Whether the field is a SavedVariable (or a vector of them): its name then ends with an underscore."""
     is_list: bool = False
@@ -125,6 +126,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         "c10::OptionalArray<int64_t>",
         "c10::OptionalArray<int64_t>",
         _one("int[]?", "OptionalIntList", "Sequence[int] | None"),
+        by_value=True,
     ),
     SavedType("sym_int", ("c10::SymInt",), "c10::SymInt", "c10::SymInt", _one("SymInt", "SymInt", "IntLike")),
     SavedType(
@@ -147,6 +149,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         "c10::OptionalArray<c10::SymInt>",
         "c10::OptionalArray<c10::SymInt>",
         _one("SymInt[]?", "OptionalSymIntList", "Sequence[IntLike] | None"),
+        by_value=True,
     ),
     SavedType("floating", ("double",), "double", "double", _one("float", "Double", "float"), by_value=True),
     SavedType(

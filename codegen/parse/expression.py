@@ -1,4 +1,6 @@
-"""The tree of a formula: one frozen class per kind of C++ expression, each with its place in the formula's text."""
+"""The tree of a formula: one frozen class per kind of C++ expression, each with its place in the formula's
+text.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,11 @@ class Name(Expression):
     """The parts between the ``::``; a leading ``::`` counts for nothing, since no formula depends on it."""
     template_arguments: str | None = None
     """The text between ``<`` and ``>``."""
+
+    @property
+    def plain(self) -> str | None:
+        """The name if it is not qualified."""
+        return self.path[0] if len(self.path) == 1 else None
 
     @property
     def qualified(self) -> str:
@@ -146,14 +153,17 @@ class Lambda(Expression):
 
 
 def walk(root: Expression) -> Iterator[tuple[Expression, Expression | None, frozenset[str]]]:
-    """Every expression with the one around it and the names that enclosing lambdas bind, in the order of the text.
+    """Every expression with the one around it and the names that enclosing lambdas bind, in the order of the
+    text.
 
-    It keeps its own stack: a sum of a thousand terms is a tree a thousand deep, which Python's stack would not hold.
+    It keeps its own stack: a sum of a thousand terms is a tree a thousand deep, which Python's stack would
+    not hold.
     """
     pending: list[tuple[Expression, Expression | None, frozenset[str]]] = [(root, None, frozenset())]
     while pending:
-        node, parent, bound = item = pending.pop()
+        item = pending.pop()
         yield item
+        node, _, bound = item
         if isinstance(node, Lambda):
             bound = bound | frozenset(node.parameters)
         pending.extend((child, node, bound) for child in reversed(node.children()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from .brackets import CLOSING, FormulaSyntaxError, check_brackets
 from .expression import (
     Binary,
     Braces,
@@ -56,11 +57,21 @@ BUILTIN_TYPES = frozenset(
 )
 CASTS = frozenset({"const_cast", "dynamic_cast", "reinterpret_cast", "static_cast"})
 TEMPLATES = CASTS | frozenset(
-    {"ArrayRef", "IListRef", "List", "OptionalArray", "OptionalArrayRef", "SmallVector", "array", "complex", "fmap", "get"}
+    {
+        "ArrayRef",
+        "IListRef",
+        "List",
+        "OptionalArray",
+        "OptionalArrayRef",
+        "SmallVector",
+        "array",
+        "complex",
+        "fmap",
+        "get",
+    }
     | {"make_tuple", "optional", "pair", "tuple", "vector"}
 )
 """Names after which ``<`` may open template arguments instead of comparing."""
-CLOSING = {"(": ")", "[": "]", "{": "}"}
 OPERATOR_SLIPS = {
     "=": "a formula is a value, so nothing is assigned in it; use == to compare",
     "and": "write &&",
@@ -74,17 +85,6 @@ OPERATOR_SLIPS = {
 }
 
 
-class FormulaSyntaxError(Exception):
-    """A formula that is no expression: what is wrong at ``text[start:end]`` and what to do."""
-
-    def __init__(self, message: str, start: int, end: int, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.start = start
-        self.end = end
-        self.hint = hint
-
-
 def parse_expression(text: str) -> Expression:
     """The tree of ``text``.
 
@@ -96,36 +96,15 @@ def parse_expression(text: str) -> Expression:
     except LexError as error:
         raise FormulaSyntaxError(error.message, error.start, error.end, error.hint) from error
     if len(tokens) == 1:
-        raise FormulaSyntaxError("the formula is empty", 0, 0, "write an expression, or not_implemented(\"name\")")
-    _check_brackets(tokens)
+        raise FormulaSyntaxError(
+            "the formula is empty", 0, 0, 'write an expression, or not_implemented("name")'
+        )
+    check_brackets(tokens)
     parser = _Parser(text, tokens)
     root = parser.expression(0)
     if parser.token.kind is not TokenKind.END:
         parser.fail_after_operand()
     return root
-
-
-def _check_brackets(tokens: list[Token]) -> None:
-    """Refuse unbalanced brackets before parsing, since only the whole text shows which one is alone."""
-    opened: list[Token] = []
-    for token in tokens:
-        if token.kind is not TokenKind.PUNCTUATION:
-            continue
-        if token.text in CLOSING:
-            opened.append(token)
-        elif token.text in (")", "]", "}"):
-            if not opened:
-                message = f"this '{token.text}' closes nothing"
-                raise FormulaSyntaxError(message, token.start, token.end, "remove it, or open a bracket before")
-            opener = opened.pop()
-            wanted = CLOSING[opener.text]
-            if wanted != token.text:
-                message = f"expected '{wanted}' before this '{token.text}': '{opener.text}' is still open"
-                raise FormulaSyntaxError(message, token.start, token.end)
-    if opened:
-        last = opened[-1]
-        message = f"this '{last.text}' is never closed"
-        raise FormulaSyntaxError(message, last.start, last.end, f"add '{CLOSING[last.text]}' where it ends")
 
 
 class _Parser:
@@ -264,9 +243,9 @@ class _Parser:
             return Braces(token.start, end, items)
         if token.text == "[":
             return self.lambda_function()
-        if token.text == "::":
-            return self.name()
-        self.fail("expected a value")
+        if token.text != "::":
+            self.fail("expected a value")
+        return self.name()
 
     def string(self) -> Literal:
         """Adjacent string literals are one."""
@@ -280,7 +259,7 @@ class _Parser:
         inner = self.expression(0)
         if self.at(","):
             self.fail("expected ')'")
-        end = self.expect(")", "an expression in brackets").end
+        self.expect(")", "an expression in brackets")
         if isinstance(inner, Name) and inner.path[-1] in BUILTIN_TYPES and self.starts_operand():
             operand = self.prefix()
             return Cast(opener.start, operand.end, inner, operand)
@@ -326,7 +305,8 @@ class _Parser:
             self.advance()
 
     def template_arguments(self, *, always: bool) -> tuple[str | None, int | None]:
-        """The text of ``<...>`` and its end, if `token` opens one: the angles balance and an operand could follow.
+        """The text of ``<...>`` and its end, if `token` opens one: the angles balance and an operand could
+        follow.
 
         ``a < b`` looks alike up to its ``b``; a template argument list must close and be called or qualified.
         """
@@ -341,7 +321,12 @@ class _Parser:
                 depth -= 1
                 if depth == 0:
                     break
-            elif token.kind not in (TokenKind.NAME, TokenKind.NUMBER) and token.text not in ("::", ",", "*", "&"):
+            elif token.kind not in (TokenKind.NAME, TokenKind.NUMBER) and token.text not in (
+                "::",
+                ",",
+                "*",
+                "&",
+            ):
                 return None, None
             position += 1
         following = self.tokens[min(position + 1, len(self.tokens) - 1)]

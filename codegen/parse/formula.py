@@ -1,7 +1,8 @@
-"""What a formula says: its tree and, gathered from the tree, the names, calls, methods and gradients that it uses.
+"""What a formula says: its tree and, gathered from the tree, the names, calls, methods and gradients that it
+uses.
 
-Decisions about a formula (what to save, what to call, what is misspelt) are made from here, never from a pattern
-over its text.
+Decisions about a formula (what to save, what to call, what is misspelt) are made from here, never from a
+pattern over its text.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from .brackets import FormulaSyntaxError
 from .expression import Call, Expression, Index, Literal, Member, Name, walk
-from .expression_parser import FormulaSyntaxError, parse_expression
+from .expression_parser import parse_expression
 from .span import SourceFile, SourceText, Span
 
 __all__ = ["CallUse", "Formula", "FormulaSyntaxError", "IndexUse", "MethodUse", "NameUse", "parse_formula"]
@@ -26,7 +28,9 @@ class NameUse(NamedTuple):
 
 
 class CallUse(NamedTuple):
-    """A function that is called by name: ``at::where(a, b, c)`` has the name ``at::where`` and three arguments."""
+    """A function that is called by name: ``at::where(a, b, c)`` has the name ``at::where`` and three
+    arguments.
+    """
 
     name: str
     arguments: int
@@ -50,8 +54,7 @@ class MethodUse(NamedTuple):
     @property
     def receiver_name(self) -> str | None:
         """The variable whose member it is, if it is a plain variable."""
-        plain = isinstance(self.receiver, Name) and len(self.receiver.path) == 1
-        return self.receiver.path[0] if plain and isinstance(self.receiver, Name) else None
+        return self.receiver.plain if isinstance(self.receiver, Name) else None
 
 
 class IndexUse(NamedTuple):
@@ -78,7 +81,9 @@ class Formula:
     source: SourceText
     root: Expression
     free_names: tuple[NameUse, ...]
-    """Plain names used as values, each use: arguments, outputs, gradients, constants. No function names, no types."""
+    """Plain names used as values, each use: arguments, outputs, gradients, constants. No function names, no
+    types.
+    """
     qualified_names: tuple[NameUse, ...]
     """Names with ``::`` used as values."""
     calls: tuple[CallUse, ...]
@@ -144,23 +149,22 @@ def _gather(source: SourceText, root: Expression) -> Formula:
     methods: list[MethodUse] = []
     indexed: list[IndexUse] = []
     for node, parent, bound in walk(root):
+        call = parent if isinstance(parent, Call) and parent.function is node else None
         if isinstance(node, Name):
-            called = isinstance(parent, Call) and parent.function is node
-            if called and isinstance(parent, Call):
-                count = len(parent.arguments)
+            if call is not None:
+                count = len(call.arguments)
                 calls.append(CallUse(node.qualified, count, node.start, node.end, node.template_arguments))
             elif len(node.path) > 1:
                 qualified_names.append(NameUse(node.qualified, node.start, node.end))
             elif node.path[0] not in bound and not _is_braced_type(node, parent):
                 free_names.append(NameUse(node.path[0], node.start, node.end))
         elif isinstance(node, Member):
-            called = isinstance(parent, Call) and parent.function is node
-            arguments = parent.arguments if called and isinstance(parent, Call) else None
+            arguments = None if call is None else call.arguments
             end = node.name_start + len(node.name)
             methods.append(MethodUse(node.name, node.receiver, arguments, node.name_start, end))
-        elif isinstance(node, Index) and isinstance(node.sequence, Name) and len(node.sequence.path) == 1:
+        elif isinstance(node, Index) and isinstance(node.sequence, Name) and node.sequence.plain is not None:
             number = _written_number(node.position)
-            indexed.append(IndexUse(node.sequence.path[0], number, node.start, node.end))
+            indexed.append(IndexUse(node.sequence.plain, number, node.start, node.end))
     return Formula(
         source, root, tuple(free_names), tuple(qualified_names), tuple(calls), tuple(methods), tuple(indexed)
     )
@@ -168,8 +172,9 @@ def _gather(source: SourceText, root: Expression) -> Formula:
 
 def _written_number(node: Expression) -> int | None:
     # Python refuses to read numbers of thousands of digits; no index has more than nine.
-    written = isinstance(node, Literal) and node.text.isdecimal() and len(node.text) < 10
-    return int(node.text) if written and isinstance(node, Literal) else None
+    if isinstance(node, Literal) and node.text.isdecimal() and len(node.text) < 10:
+        return int(node.text)
+    return None
 
 
 def _is_braced_type(node: Name, parent: Expression | None) -> bool:

@@ -1,4 +1,4 @@
-"""Tokens of C++: enough of the language for derivative formulas and for the declarations in torch's headers."""
+"""Tokens of C++: enough for derivative formulas and for the declarations in torch's headers."""
 
 from __future__ import annotations
 

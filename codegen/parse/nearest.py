@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 
 def nearest_name(written: str, candidates: Iterable[str]) -> str | None:
-    """The candidate with the fewest slips between it and ``written``, if they are few for a name of that length.
+    """The candidate with the fewest slips between it and ``written``, if they are few for a name of that
+    length.
 
-    A slip is a character too many, missing, wrong, or swapped with its neighbour. People seldom miss the first letter,
-    so a candidate with another one must be a single slip away. Equal candidates are settled by the alphabet, so that a
-    message never depends on the order of a set.
+    A slip is a character too many, missing, wrong, or swapped with its neighbour. People seldom miss the
+    first letter, so a candidate with another one must be a single slip away. Equal candidates are settled by
+    the alphabet, so that a message never depends on the order of a set.
 
     >>> nearest_name("slef", ["grad", "self", "sgn"])
     'self'

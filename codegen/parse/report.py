@@ -1,7 +1,8 @@
-"""Messages to the people who write derivatives: collected while a file is judged, printed together in file order.
+"""Messages to the people who write derivatives: collected while a file is judged, printed together in file
+order.
 
-A user's mistake is a `Diagnostic`. A mistake of ours is a `GeneratorBug`, which looks different and names the entry
-that was being processed, so that nobody searches their own file for it.
+A user's mistake is a `Diagnostic`. A mistake of ours is an `InternalError`, which looks different and names
+the entry that was being processed, so that nobody searches their own file for it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from enum import Enum
 from .span import Span
 
 LINE_WIDTH = 160
-"""A longer source line is cut to this many characters around the caret, so that the caret stays below its place."""
+"""A longer source line is cut to this many characters around the caret, so that the caret stays below its
+place.
+"""
 
 
 class Severity(Enum):
@@ -95,7 +98,7 @@ class Report:
         return ", ".join(parts) or "no errors"
 
 
-class GeneratorBug(Exception):
+class InternalError(Exception):
     """An exception of the generator itself, with the thing that was being processed."""
 
     def __init__(self, subject: str, span: Span, cause: BaseException) -> None:
@@ -108,17 +111,19 @@ class GeneratorBug(Exception):
 
 @contextmanager
 def processing(subject: str, span: Span) -> Iterator[None]:
-    """Turn any exception inside into a `GeneratorBug` that names ``subject``, for example ``entry 'abs'``."""
+    """Turn an exception inside into an `InternalError` that names ``subject``, such as ``entry 'abs'``."""
     try:
         yield
-    except GeneratorBug:
+    except InternalError:
         raise
     except Exception as cause:
-        raise GeneratorBug(subject, span, cause) from cause
+        raise InternalError(subject, span, cause) from cause
 
 
-def _excerpt(span: Span) -> tuple[str, str]:
-    """The source line of a span and the line with the caret below it."""
+def _excerpt(span: Span) -> tuple[str, ...]:
+    """The source line of a span and the line with the caret below it; nothing of a file without text."""
+    if not span.file.text:
+        return ()
     line = span.file.line_text(span.line)
     first = min(span.column - 1, len(line))
     last = min(max(span.end - span.start, 1) + first, max(len(line), first + 1))

@@ -1,8 +1,8 @@
 """Operator schemas such as ``mul.Tensor(Tensor self, Tensor other) -> Tensor``, read into frozen records.
 
-It is read here, and not through torchgen, because a user's schema needs messages with places, because a torch of
-another version must be readable in the same process, and because it takes a tenth of the time. A test holds every
-schema of the installed torch against torchgen's own reading.
+It is read here, and not through torchgen, because a user's schema needs messages with places, because a torch
+of another version must be readable in the same process, and because it takes a tenth of the time. A test
+holds every schema of the installed torch against torchgen's own reading.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 TENSOR_TYPES = frozenset({"Tensor", "Tensor?", "Tensor[]", "Tensor?[]"})
 _OPTIONS = (("dtype", "ScalarType"), ("layout", "Layout"), ("device", "Device"), ("pin_memory", "bool"))
@@ -97,7 +98,9 @@ class Schema:
 
     @cached_property
     def formula_arguments(self) -> tuple[Argument, ...]:
-        """The arguments by the names that formulas know: dtype, layout, device and pin_memory are one, ``options``."""
+        """The arguments by the names that formulas know: dtype, layout, device and pin_memory are one,
+        ``options``.
+        """
         arguments = self.arguments
         for start in range(len(arguments) - len(_OPTIONS) + 1):
             group = arguments[start : start + len(_OPTIONS)]
@@ -111,7 +114,7 @@ class Schema:
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
-        """The outputs by the names that formulas know: as the schema says, else ``result`` or ``result0`` ..."""
+        """The outputs as formulas know them: named by the schema, else ``result`` or ``result0`` ..."""
         taken = {argument.name for argument in self.arguments}
         names: list[str] = []
         for position, output in enumerate(self.returns):
@@ -124,7 +127,8 @@ class Schema:
 
 _NAME = re.compile(r"\s*(?:\w+::)?(?P<name>[A-Za-z_]\w*)(?:\.(?P<overload>\w+))?\s*")
 _ARGUMENT = re.compile(
-    r"(?P<type>[A-Za-z_]\w*(?:\([^()]*\))?(?:\?|\[\d*\])*)\s+(?P<name>[A-Za-z_]\w*)\s*(?:=\s*(?P<default>.+))?", re.DOTALL
+    r"(?P<type>[A-Za-z_]\w*(?:\([^()]*\))?(?:\?|\[\d*\])*)\s+(?P<name>[A-Za-z_]\w*)\s*(?:=\s*(?P<default>.+))?",
+    re.DOTALL,
 )
 _RETURN = re.compile(r"(?P<type>[A-Za-z_]\w*(?:\([^()]*\))?(?:\?|\[\d*\])*)(?:\s+(?P<name>[A-Za-z_]\w*))?")
 _ALIAS = re.compile(r"\([^()]*\)")
@@ -154,7 +158,9 @@ def parse_schema(text: str) -> Schema:
         raise SchemaSyntaxError("expected the operator's name", 0, len(text))
     position = head.end()
     if not text.startswith("(", position):
-        raise SchemaSyntaxError("expected '(' and the arguments after the operator's name", position, len(text))
+        raise SchemaSyntaxError(
+            "expected '(' and the arguments after the operator's name", position, len(text)
+        )
     end = _closing(text, position)
     if end is None:
         raise SchemaSyntaxError("this '(' is never closed", position, position + 1)
@@ -177,7 +183,9 @@ def _arguments(text: str, start: int, end: int) -> tuple[Argument, ...]:
             raise SchemaSyntaxError(message, first, max(last, first + 1))
         if any(argument.name == found["name"] for argument in arguments):
             raise SchemaSyntaxError(f"a second argument '{found['name']}'", first, last)
-        arguments.append(Argument(found["name"], _plain_type(found["type"]), keyword_only, "!" in found["type"]))
+        arguments.append(
+            Argument(found["name"], _plain_type(found["type"]), keyword_only, "!" in found["type"])
+        )
     return tuple(arguments)
 
 
@@ -199,10 +207,14 @@ def _returns(text: str, position: int) -> tuple[Return, ...]:
     for first, last in _items(text, start, end):
         found = _RETURN.fullmatch(text[first:last])
         if found is None:
-            raise SchemaSyntaxError("expected an output, '<type>' or '<type> <name>'", first, max(last, first + 1))
+            raise SchemaSyntaxError(
+                "expected an output, '<type>' or '<type> <name>'", first, max(last, first + 1)
+            )
         returns.append(Return(found["name"], _plain_type(found["type"])))
     if not returns:
-        raise SchemaSyntaxError("expected the outputs after '->'; an operator without outputs ends in '-> ()'", end, end)
+        raise SchemaSyntaxError(
+            "expected the outputs after '->'; an operator without outputs ends in '-> ()'", end, end
+        )
     return tuple(returns)
 
 
@@ -237,7 +249,7 @@ def _items(text: str, start: int, end: int) -> list[tuple[int, int]]:
             cuts.append(position)
     cuts.append(end)
     items: list[tuple[int, int]] = []
-    for before, after in zip(cuts, cuts[1:], strict=False):
+    for before, after in pairwise(cuts):
         item = text[before + 1 : after]
         first = before + 1 + len(item) - len(item.lstrip())
         items.append((first, max(first, before + 1 + len(item.rstrip()))))

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True, eq=False)
 class SourceFile:
-    """A text and the name by which people know it. Two files are the same only if they are the same object."""
+    """A text and the name by which people know it; two are the same only if they are one object."""
 
     name: str
     """What messages print, for example ``derivatives.yaml``."""
@@ -18,7 +18,7 @@ class SourceFile:
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
-        """The offset at which each line begins; a line ends at ``\\n`` alone, as editors count."""
+        """The offset at which each line begins; only a line feed ends a line, as editors count."""
         starts = [0]
         position = self.text.find("\n")
         while position >= 0:
@@ -67,8 +67,8 @@ class Span:
 class SourceText:
     """Text that a file holds in some written form, such as a quoted or folded YAML scalar.
 
-    ``"a\\"b"`` in a file is the text ``a"b``: three characters that stand at three places. Keeping the places lets a
-    caret point inside the written form.
+    ``'a''b'`` in a file is the text ``a'b``: three characters that stand at three places. Keeping the places
+    lets a caret point inside the written form.
     """
 
     text: str

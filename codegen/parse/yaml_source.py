@@ -1,7 +1,8 @@
-"""Entries of a derivatives file as written, each part with its place, before anything is known about operators.
+"""Entries of a derivatives file as written, each part with its place, before anything is known about
+operators.
 
-The shape is checked here (an entry is a mapping with a name, a formula is text); whether names mean something is
-judged in `codegen.check`.
+The shape is checked here (an entry is a mapping with a name, a formula is text); whether names mean something
+is judged in `codegen.check`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ENTRY_HINT = "write '- name: <schema>' and below it lines '<argument>: <formula>
 
 @dataclass(frozen=True)
 class RawFormula:
-    """``self, other: mul_backward(grad, self, other)``: the names on the left, one formula for all of them."""
+    """``self, other: mul_backward(grad, ...)``: names on the left, one formula for all of them."""
 
     key: SourceText
     names: tuple[SourceText, ...]
@@ -143,7 +144,9 @@ def _read_dispatch(
     """The formulas of every dispatch key, and the keys of the entry that are none."""
     given = next((value for key, value in pairs if key.text == DISPATCH), None)
     if given is None:
-        unknown = tuple((key.source, value) for key, value in pairs if not isinstance(value, ScalarNode))
+        unknown: tuple[tuple[SourceText, Node], ...] = tuple(
+            (key.source, value) for key, value in pairs if not isinstance(value, ScalarNode)
+        )
         formulas = _read_formulas([pair for pair in pairs if isinstance(pair[1], ScalarNode)], report)
         return (RawDispatch(DEFAULT_KEY, name.source.span, formulas),), unknown
     unknown = tuple((key.source, value) for key, value in pairs if key.text != DISPATCH)
@@ -173,11 +176,7 @@ def _read_formulas(pairs: list[tuple[ScalarNode, Node]], report: Report) -> tupl
                 if empty
                 else f"the formula of '{key.text}' must be text, found {describe(value)}"
             )
-            hint = (
-                "write a formula, or 'non_differentiable'"
-                if empty
-                else "put the formula in double quotes"
-            )
+            hint = "write a formula, or 'non_differentiable'" if empty else "put the formula in double quotes"
             report.error(key.span if empty else _start_of(value), message, hint)
         elif not value.text.strip():
             message = f"the formula of '{key.text}' is empty"
@@ -202,7 +201,9 @@ def _read_differentiability(key: ScalarNode, node: Node, report: Report) -> RawD
         elif isinstance(item, ScalarNode) and isinstance(value, str) and value.strip():
             items.append(item.source)
         else:
-            message = f"'{OUTPUT_DIFFERENTIABILITY}' holds {describe(item)}; expected True, False or a condition"
+            message = (
+                f"'{OUTPUT_DIFFERENTIABILITY}' holds {describe(item)}; expected True, False or a condition"
+            )
             report.error(_start_of(item), message, hint)
             return None
         spans.append(item.span)

@@ -1,8 +1,8 @@
 """A YAML document as a tree in which every value knows its place.
 
-It is built from pyyaml's parsing events rather than from its composed nodes, because events tell anchors and aliases
-apart from plain text (``self: *x`` is a formula that lacks quotes) and because a loop over them cannot overflow the
-stack on hostile input. Whatever is wrong becomes a message in the report.
+It is built from pyyaml's parsing events rather than from its composed nodes, because events tell anchors and
+aliases apart from plain text (``self: *x`` is a formula that lacks quotes) and because a loop over them
+cannot overflow the stack on hostile input. Whatever is wrong becomes a message in the report.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class ScalarNode:
     span: Span
     """The scalar as written, quotes included."""
     plain: bool
-    """Whether it is written without quotes, so that YAML may take it for a number, a truth value or nothing."""
+    """Whether it is written without quotes, so that YAML may take it for a number, a truth value or nothing.
+    """
 
     @property
     def text(self) -> str:
@@ -41,7 +42,7 @@ class ScalarNode:
         """The value that a YAML loader would give for it; a date or the like counts as text."""
         if not self.plain:
             return self.text
-        tag = _RESOLVER.resolve(yaml.ScalarNode, self.text, (True, False))
+        tag: str = _RESOLVER.resolve(yaml.ScalarNode, self.text, (True, False))  # type: ignore[no-untyped-call]
         if tag == "tag:yaml.org,2002:null":
             return None
         if tag == "tag:yaml.org,2002:bool":
@@ -92,7 +93,9 @@ def decode_source(content: bytes, name: str, report: Report) -> SourceFile | Non
         source = SourceFile(name, content.decode("utf-8", errors="replace"))
         offset = len(content[: error.start].decode("utf-8"))
         byte = content[error.start]
-        report.error(Span(source, offset, offset + 1), f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8")
+        report.error(
+            Span(source, offset, offset + 1), f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+        )
         return None
     # A byte order mark is no part of the text, and libyaml does not count it either.
     return SourceFile(name, text.removeprefix("\ufeff"))
@@ -123,7 +126,9 @@ class _Open:
 
 
 class _Builder:
-    """Collects events into a tree; after the first mistake that breaks the structure it only marks itself failed."""
+    """Collects events into a tree; after the first mistake that breaks the structure it only marks itself
+    failed.
+    """
 
     def __init__(self, source: SourceFile, report: Report) -> None:
         self.source = source
@@ -136,10 +141,14 @@ class _Builder:
     def take(self, event: yaml.Event) -> None:
         if self.failed:
             return
-        if isinstance(event, yaml.DocumentStartEvent):
+        if isinstance(event, yaml.ScalarEvent) and event.anchor is None and event.tag is None:
+            self.add(self.scalar(event))
+        elif isinstance(event, yaml.DocumentStartEvent):
             self.documents += 1
             if self.documents == 2:
-                self.fail(event, "a second YAML document starts here; expected one document", "remove this line")
+                self.fail(
+                    event, "a second YAML document starts here; expected one document", "remove this line"
+                )
         elif isinstance(event, yaml.AliasEvent):
             self.fail(event, "this is a YAML alias; aliases are not supported here", QUOTE_HINT)
         elif isinstance(event, yaml.NodeEvent):
@@ -150,19 +159,17 @@ class _Builder:
     def take_node(self, event: yaml.NodeEvent) -> None:
         if event.anchor is not None:
             self.fail(event, "this is a YAML anchor; anchors are not supported here", QUOTE_HINT)
-        elif event.tag is not None:
-            self.fail(event, f"this is a YAML tag, '{event.tag}'; tags are not supported here", QUOTE_HINT)
-        elif isinstance(event, yaml.ScalarEvent):
-            self.add(self.scalar(event))
+        elif (tag := getattr(event, "tag", None)) is not None:
+            self.fail(event, f"this is a YAML tag, '{tag}'; tags are not supported here", QUOTE_HINT)
         elif len(self.open) >= MAX_DEPTH:
             self.fail(event, f"values nest more than {MAX_DEPTH} levels deep")
         else:
-            self.open.append(_Open(event.start_mark.index, isinstance(event, yaml.MappingStartEvent), []))
+            self.open.append(_Open(_place(event)[0], isinstance(event, yaml.MappingStartEvent), []))
 
     def close(self, event: yaml.CollectionEndEvent) -> None:
         done = self.open.pop()
         # The end of a block collection is marked at the next token; the text before it ends earlier.
-        end = event.end_mark.index
+        _, end = _place(event)
         while end > done.start and self.source.text[end - 1].isspace():
             end -= 1
         span = Span(self.source, done.start, end)
@@ -193,7 +200,7 @@ class _Builder:
             self.root = node
 
     def scalar(self, event: yaml.ScalarEvent) -> ScalarNode:
-        start, end = event.start_mark.index, event.end_mark.index
+        start, end = _place(event)
         return ScalarNode(
             locate_scalar(self.source, start, end, event.value, event.style),
             Span(self.source, start, max(start, end)),
@@ -203,7 +210,7 @@ class _Builder:
     # Messages
 
     def fail(self, event: yaml.Event, message: str, hint: str | None = None) -> None:
-        start, end = event.start_mark.index, event.end_mark.index
+        start, end = _place(event)
         line_end = self.source.text.find("\n", start)
         end = min(end, len(self.source.text) if line_end < 0 else line_end)
         self.report.error(Span(self.source, start, max(start, end)), message, hint)
@@ -222,13 +229,17 @@ class _Builder:
         if "mapping values are not allowed" in problem:
             hint = "a value that contains ': ' must be put in double quotes"
         elif "cannot start any token" in problem or "tab character" in problem:
-            hint = "indent with spaces, and put a formula that starts with a special character in double quotes"
+            hint = (
+                "indent with spaces, and put a formula that starts with a special character in double quotes"
+            )
         elif "did not find expected" in problem:
-            hint = "check the indentation, and put a formula that contains quotes or brackets of its own in double quotes"
+            hint = (
+                "check the indentation, and put a formula with quotes or brackets of its own in double quotes"
+            )
         self.report.error(Span(self.source, offset, offset), f"this is not valid YAML: {problem}", hint)
 
     def unacceptable_character(self) -> None:
-        """Point at the first character that YAML does not allow; libyaml counts in bytes here, so look again."""
+        """Point at the first character that YAML forbids; libyaml counts bytes here, so look again."""
         found = _UNACCEPTABLE.search(self.source.text)
         offset = found.start() if found else 0
         code = ord(found.group()) if found else 0
@@ -237,6 +248,13 @@ class _Builder:
             f"the character U+{code:04X} is not allowed in YAML",
             "remove it",
         )
+
+
+def _place(event: yaml.Event) -> tuple[int, int]:
+    """Where an event's text starts and ends."""
+    assert event.start_mark is not None, "libyaml marks every event"
+    assert event.end_mark is not None, "libyaml marks every event"
+    return event.start_mark.index, event.end_mark.index
 
 
 _UNACCEPTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff")
@@ -271,7 +289,8 @@ def _align(raw: str, position: int, value: str, style: str | None) -> list[int]:
     for character in value:
         if character in " \t\n" and not (style == '"' and raw.startswith("\\", position)):
             origins.append(min(position, last))
-            # Of a line break and the indentation after it, folding leaves one blank; the next word skips the rest.
+            # Of a line break and the indentation after it, folding leaves one blank; the next word skips the
+            # rest.
             if raw[position : position + 1] == character:
                 position += 1
             continue

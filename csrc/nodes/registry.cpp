@@ -14,7 +14,7 @@ namespace {
 struct Registry {
   Registry() {
     for (const auto shard : generated::binding_shards()) {
-      for (const Binding& binding : shard) by_name.push_back(&binding);
+      by_name.insert(by_name.end(), shard.begin(), shard.end());
     }
     std::sort(by_name.begin(), by_name.end(), [](const Binding* left, const Binding* right) {
       return std::string_view(left->name) < std::string_view(right->name);

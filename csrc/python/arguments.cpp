@@ -23,7 +23,7 @@ namespace {
 // Keys of tensors that stand for something else: their operators must see the dispatcher.
 const c10::DispatchKeySet kWrapped({c10::DispatchKey::Python, c10::DispatchKey::Functionalize,
                                     c10::DispatchKey::Batched, c10::DispatchKey::FuncTorchBatched,
-                                    c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::MetaBit});
+                                    c10::DispatchKey::FuncTorchGradWrapper});
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from codegen.check import check_entries
 from codegen.installed.locate import TorchInstall
 from codegen.installed.operators import Operators, load_operators

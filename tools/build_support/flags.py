@@ -2,6 +2,7 @@
 
 import sysconfig
 from dataclasses import dataclass
+from pathlib import Path
 
 from tools.build_support.cuda import CudaToolkit, architecture_options
 from tools.build_support.options import BuildOptions, Environment
@@ -41,6 +42,11 @@ def extension_file_name() -> str:
     return MODULE + str(sysconfig.get_config_var("EXT_SUFFIX"))
 
 
+def python_include() -> Path:
+    """The folder of Python.h."""
+    return Path(sysconfig.get_paths()["include"])
+
+
 def choose_flags(
     options: BuildOptions, environment: Environment, torch: TorchFacts, sources: Sources, toolkit: CudaToolkit | None
 ) -> Flags:
@@ -57,7 +63,7 @@ def choose_flags(
         *(f"-I{shown(path, options.root)}" for path in sources.include_roots),
         f"-isystem{torch.include}",
         f"-isystem{torch.include / 'torch' / 'csrc' / 'api' / 'include'}",
-        f"-isystem{sysconfig.get_paths()['include']}",
+        f"-isystem{python_include()}",
     )
     cuda_includes = tuple(f"-isystem{path}" for path in toolkit.include) if toolkit else ()
     if options.sanitize is None:

@@ -1,10 +1,13 @@
-"""Every kind of mistake with its whole message: each file under cases/ holds an input and, below it, what is said."""
+"""Every kind of mistake with its whole message: each file under cases/ holds an input and, below it, what is
+said.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+
 from codegen.parse.report import Report
 
 from ..conftest import CASES, Judge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from codegen.__main__ import main
 from codegen.check import check_entries
 from codegen.installed.locate import TorchInstall
@@ -51,5 +52,7 @@ def test_next_torch_has_no_errors(torch_2_14: TorchInstall, capsys: pytest.Captu
     operators = load_operators(torch_2_14)
     report = judge_stock(torch_2_14, operators, load_vocabulary(torch_2_14, operators))
     assert [item.render() for item in report.errors] == []
-    code = main(["check", str(torch_2_14.derivatives_yaml), "--torch", str(torch_2_14.root.parent), "--quiet"])
+    code = main(
+        ["check", str(torch_2_14.derivatives_yaml), "--torch", str(torch_2_14.root.parent), "--quiet"]
+    )
     assert (code, capsys.readouterr().out) == (0, f"{torch_2_14.derivatives_yaml}: no errors\n")

@@ -1,0 +1,27 @@
+"""backbind makes the backward pass a thing people can hold.
+
+Every node of derivatives.yaml is a typed, documented operator of its own::
+
+    import torch, backbind
+
+    x = torch.randn(3, requires_grad=True)
+    y = x.tanh()
+    operator = backbind.ops.for_node(y.grad_fn)          # backbind.ops.TanhBackward0
+    operator([torch.ones(3)], *backbind.pack(y.grad_fn)) # what the autograd engine would compute
+
+``backbind.trace(loss)`` takes a whole backward apart into a graph of such operators.
+"""
+
+from __future__ import annotations
+
+import torch  # noqa: F401  (its libraries must be loaded before the compiled part)
+
+from backbind._load import load_compiled_part
+
+load_compiled_part()
+
+from backbind import ops
+from backbind._namespace import pack
+
+__all__ = ["ops", "pack"]
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""One module for each benchmark; tools/bench.py lists and runs them."""
