@@ -1,4 +1,4 @@
-"""Lets pip build the extension: compiling is tools/build.py's work, packing is setuptools'. Metadata: pyproject.toml."""
+"""Lets pip build the extension with tools/build.py; the metadata stands in pyproject.toml."""
 
 import shutil
 import sys
@@ -16,28 +16,30 @@ sys.path.insert(0, str(ROOT))
 from tools.build import build_extension, prepare_package  # noqa: E402
 from tools.build_support.errors import BuildError  # noqa: E402
 from tools.build_support.options import BuildOptions  # noqa: E402
-from tools.build_support.place import place  # noqa: E402
+from tools.build_support.place import place, record_torch  # noqa: E402
 from tools.build_support.torch_facts import installed_torch  # noqa: E402
 
 
-class NinjaBuild(build_ext):
+class NinjaBuild(build_ext):  # type: ignore[misc] # setuptools carries no types
     """Builds the one extension by the project's own ninja file instead of by setuptools' compiler classes."""
 
     def run(self) -> None:
-        # An editable install imports from the checkout, so the extension goes there as in any build; a wheel takes it
-        # from the build folder and leaves the checkout as it is.
+        # An editable install imports from the checkout, so the extension goes there as in any build; a wheel
+        # takes it from the build folder and leaves the checkout as it is.
         editable = bool(self.inplace)
         try:
             built = build_extension(build_options(place=editable))
         except BuildError as error:
             sys.exit(f"backbind: {error}")
         if not editable:
-            place(built.extension, Path(self.get_ext_fullpath("backbind._C")))
+            target = Path(self.get_ext_fullpath("backbind._C"))
+            place(built.extension, target)
+            record_torch(target.parent, built.torch.release)
 
 
 def build_options(place: bool) -> BuildOptions:
-    # Under build isolation torch lies in a temporary folder with another name each time. Building that in the folder
-    # that the checkout's own builds use would make everything in it stale.
+    # Under build isolation torch lies in a temporary folder with another name each time. Building that in the
+    # folder that the checkout's own builds use would make everything in it stale.
     isolated = installed_torch().site_packages.is_relative_to(tempfile.gettempdir())
     return BuildOptions(root=ROOT, build_dir=ROOT / "build" / "isolated" if isolated else None, place=place)
 
@@ -48,7 +50,8 @@ except BuildError as error:
     sys.exit(f"backbind: {error}")
 
 if "bdist_wheel" in sys.argv:
-    # setuptools packs whatever it finds here, files of earlier builds that are gone from the sources included.
+    # setuptools packs whatever it finds here, files of earlier builds that are gone from the sources
+    # included.
     shutil.rmtree(SETUPTOOLS_FOLDER, ignore_errors=True)
 
 setup(

@@ -11,11 +11,12 @@ from pathlib import Path
 from .check import check_entries
 from .emit.registry import emit_all
 from .emit.rendering import TEMPLATES, make_renderer
-from .installed.exports import callable_helpers
+from .installed.cache import Cache, content_key, own_sources
+from .installed.exports import callable_helpers, library_identity
 from .installed.locate import TorchInstall
-from .installed.operators import load_operators
-from .installed.torchgen_adapter import load_derivatives
-from .installed.vocabulary import HELPERS_NAMESPACE, Vocabulary, load_vocabulary
+from .installed.operators import Operators, load_operators
+from .installed.torchgen_process import TorchgenRun
+from .installed.vocabulary import DECLARING_HEADERS, HELPERS_NAMESPACE, Vocabulary, load_vocabulary
 from .model.build import EntryPlace, build_model
 from .model.mode import LinkFacts
 from .model.node import Mode, Model
@@ -55,29 +56,33 @@ class Timings:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def load_model(install: TorchInstall, settings: Settings, timings: Timings) -> Model:
-    """Read and check the derivatives of ``install``.
+def load_model(install: TorchInstall, settings: Settings, timings: Timings, cache: Cache | None = None) -> Model:
+    """Read and check the derivatives of ``install``, which need not be the torch of this Python.
+
+    torchgen works in a process of its own meanwhile; the phase "torchgen" is the time spent waiting for it.
 
     Raises:
         BadDerivatives: the YAML has errors.
+        TorchgenRefusedError: torchgen finds an error where this check finds none.
     """
+    cache = cache or Cache()
     name = install.derivatives_yaml.name
     report = Report()
-    with timings.phase("parse"):
-        source = read_source(install.derivatives_yaml, name, report)
-        entries = parse_entries(source, report) if source is not None else ()
-    with timings.phase("vocabulary"):
-        operators = load_operators(install)
-        vocabulary = load_vocabulary(install, operators)
-    with timings.phase("check"):
-        check_entries(entries, operators, vocabulary, report)
-    if report.has_errors:
-        report.drop_notices()
-        raise BadDerivatives(report.render())
-    with timings.phase("torchgen"):
-        derivatives = load_derivatives(install)
-    with timings.phase("exports"):
-        facts = LinkFacts(_helper_names(vocabulary), callable_helpers(install))
+    with TorchgenRun(install, cache) as torchgen:
+        with timings.phase("parse"):
+            source = read_source(install.derivatives_yaml, name, report)
+            entries = parse_entries(source, report) if source is not None else ()
+        with timings.phase("vocabulary"):
+            operators, vocabulary = _load_names(install, cache)
+        with timings.phase("check"):
+            check_entries(entries, operators, vocabulary, report)
+        if report.has_errors:
+            report.drop_notices()
+            raise BadDerivatives(report.render())
+        with timings.phase("exports"):
+            facts = _link_facts(install, vocabulary, settings, cache)
+        with timings.phase("torchgen"):
+            derivatives = torchgen.result()
     with timings.phase("model"):
         return build_model(derivatives, _places(entries), facts, install.version, settings.forced_mode, name)
 
@@ -86,6 +91,32 @@ def render(model: Model, settings: Settings, timings: Timings) -> dict[str, str]
     """The texts of every output file, by path."""
     with timings.phase("emit"):
         return emit_all(make_renderer(model, settings.templates, settings.line_directives))
+
+
+def _load_names(install: TorchInstall, cache: Cache) -> tuple[Operators, Vocabulary]:
+    """The operators and every other name that formulas may use."""
+
+    def make() -> tuple[Operators, Vocabulary]:
+        operators = load_operators(install)
+        return operators, load_vocabulary(install, operators)
+
+    headers = (install.include / header for header in DECLARING_HEADERS)
+    key = content_key(
+        install.native_functions_yaml,
+        install.helpers_header,
+        *headers,
+        install.torchgen / "model.py",
+        *own_sources("installed", "parse"),
+    )
+    return cache.fetch("vocabulary", key, make)
+
+
+def _link_facts(install: TorchInstall, vocabulary: Vocabulary, settings: Settings, cache: Cache) -> LinkFacts:
+    """What links; where nothing is compiled inline, nobody asks."""
+    if settings.forced_mode is Mode.DELEGATE:
+        return LinkFacts(frozenset(), frozenset())
+    key = content_key(library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py"))
+    return LinkFacts(_helper_names(vocabulary), cache.fetch("exports", key, lambda: callable_helpers(install)))
 
 
 def _helper_names(vocabulary: Vocabulary) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Runs one benchmark: ``python tools/bench.py NAME [options]``, where NAME is a module of tools/benchmarks.
 
-A benchmark is a module with a docstring whose first line says what it measures, and ``main(arguments) -> int``.
+A benchmark is a module with a docstring whose first line says what it measures, and ``main(arguments) ->
+int``.
 """
 
 import ast

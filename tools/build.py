@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Run as a script, the first entry is this folder; the packages `tools` and `codegen` start at the checkout.
+    # Run as a script, the first entry is this folder; the packages `tools` and `codegen` start at the
+    # checkout.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from tools.build_support.configure import Build, configure
@@ -15,7 +16,7 @@ from tools.build_support.errors import BuildError
 from tools.build_support.ninja_file import write_ninja_file
 from tools.build_support.options import BuildOptions, Environment, parse_arguments
 from tools.build_support.package_links import link_package
-from tools.build_support.place import place
+from tools.build_support.place import place, record_torch
 from tools.build_support.run_ninja import build_folder_lock, run_ninja
 from tools.build_support.sources import shown
 
@@ -29,8 +30,10 @@ def build_extension(options: BuildOptions) -> Build:
             _link_package(build)
         run_ninja(build)
         if options.place:
-            # Ninja compares times; after a build for another torch the extension in place may be the younger one.
+            # Ninja compares times; after a build for another torch the extension in place may be the younger
+            # one.
             place(build.extension, build.placed_extension)
+            record_torch(build.package, build.torch.release)
     return build
 
 
@@ -58,7 +61,9 @@ def main(arguments: list[str]) -> int:
 
 def _link_package(build: Build) -> None:
     if build.has_own_package:
-        link_package(build.options.root / "runtime" / "backbind", build.package, build.generated / "python" / "ops")
+        link_package(
+            build.options.root / "runtime" / "backbind", build.package, build.generated / "python" / "ops"
+        )
 
 
 def _how_to_use(build: Build) -> str:

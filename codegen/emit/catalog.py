@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..model.node import Model, NodeSpec
-from .documentation import describe_argument, documentation
+from ..model.node import NodeSpec
+from .documentation import describe_argument
 from .rendering import Renderer
 
 
@@ -24,11 +24,11 @@ class CatalogRow:
 def emit(renderer: Renderer) -> Mapping[str, str]:
     """``python/ops/_catalog.py``."""
     path = "python/ops/_catalog.py"
-    rows = [_row(node, renderer.model) for node in renderer.model.nodes]
+    rows = [_row(node, renderer.model.yaml_name, renderer.docstrings[node.name]) for node in renderer.model.nodes]
     return {path: renderer.render("python/catalog.py.j2", path, rows=rows)}
 
 
-def _row(node: NodeSpec, model: Model) -> CatalogRow:
+def _row(node: NodeSpec, yaml_name: str, docstring: str) -> CatalogRow:
     fields = {
         "operator": node.operator,
         "forward_schema": node.forward_schema,
@@ -38,9 +38,9 @@ def _row(node: NodeSpec, model: Model) -> CatalogRow:
         "outputs": tuple(one.name for one in node.outputs),
         "mode": node.choice.mode.value,
         "reason": node.choice.reason,
-        "yaml": model.yaml_name,
+        "yaml": yaml_name,
         "line": node.line,
-        "doc": documentation(node, model.torch_version, model.yaml_name),
+        "doc": docstring,
     }
     return CatalogRow(
         node.name,

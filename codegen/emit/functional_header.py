@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .node_view import view_node
 from .rendering import Renderer
 
 
 def emit(renderer: Renderer) -> Mapping[str, str]:
     """``cpp/generated_functional.h``."""
     path = "cpp/generated_functional.h"
-    views = [view_node(node) for node in renderer.model.nodes]
-    return {path: renderer.render(f"{path}.j2", path, nodes=views)}
+    return {path: renderer.render(f"{path}.j2", path, nodes=list(renderer.views.values()))}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from .. import names
 from ..model.node import Formula, Mode, NodeSpec, SavedValue
-from ..parse.formula import parse_formula
 
 _COLUMNS = 110
 
@@ -50,6 +49,7 @@ class NodeView:
     edge_count: str
     """How many gradients come out: ``2`` or ``tensors_size + 1``."""
     gradients: int
+    exact_gradient: bool
     apply_functional: str
     apply_functional_ivalue: str
     delegate_name: str
@@ -90,6 +90,7 @@ def view_node(node: NodeSpec) -> NodeView:
         input_count=len(node.inputs),
         edge_count=_edge_count(node),
         gradients=-1 if node.gradient_count is None else node.gradient_count,
+        exact_gradient=node.exact_gradient,
         apply_functional=names.apply_functional(node.name),
         apply_functional_ivalue=names.apply_functional_ivalue(node.name),
         delegate_name=names.apply_delegate(node.name) if is_inline else names.apply_functional(node.name),
@@ -169,7 +170,7 @@ def _pack_statement(saved: SavedValue) -> str:
 
 def _prologue(node: NodeSpec) -> tuple[str, ...]:
     """Locals that formulas may name: gradients, retain_variables, and where each list of gradients begins."""
-    parsed = [parse_formula(formula.resolved) for formula in node.formulas]
+    parsed = [formula.parsed for formula in node.formulas]
     lines = []
     if any(one.uses("grad") for one in parsed):
         lines.append("const auto& grad = grads[0];")
@@ -190,13 +191,12 @@ def _prologue(node: NodeSpec) -> tuple[str, ...]:
 
 
 def _view_formula(node: NodeSpec, formula: Formula) -> FormulaView:
-    parsed = parse_formula(formula.resolved)
     positions = [[one.name for one in node.inputs].index(name) for name in formula.inputs]
     flags = tuple(f"needs_input_grad[{position}]" for position in positions)
     opening, closing, placements = _assignment(node, formula, positions)
     return FormulaView(
         condition=" || ".join(flags),
-        mask=flags if parsed.uses("grad_input_mask") else (),
+        mask=flags if formula.parsed.uses("grad_input_mask") else (),
         opening=opening,
         line_macro=names.line_macro(node.name, formula.inputs),
         text=" ".join(formula.resolved.split()),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..model.node import Model, NodeSpec
+from ..model.node import NodeSpec
 from .areas import area_of, areas
-from .documentation import documentation
 from .rendering import Renderer
 
 
@@ -36,7 +35,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
             continue
         path = f"reference/{page}.md"
         pages.append((f"{page}.md", title, len(nodes)))
-        entries = [_view(node, model) for node in nodes]
+        entries = [_view(node, renderer.docstrings[node.name]) for node in nodes]
         texts[path] = renderer.render("reference/page.md.j2", path, title=title, entries=entries)
     path = "reference/README.md"
     texts[path] = renderer.render(
@@ -45,6 +44,5 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
     return texts
 
 
-def _view(node: NodeSpec, model: Model) -> EntryView:
-    doc = documentation(node, model.torch_version, model.yaml_name)
+def _view(node: NodeSpec, doc: str) -> EntryView:
     return EntryView(node.name, node.schema, node.choice.mode.value, node.choice.reason, doc)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from .. import names
 from ..model.node import Mode, NodeSpec
-from .node_view import view_node
 from .rendering import Renderer
 
 SHARDS = 8
@@ -19,7 +18,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
     for index, nodes in enumerate(split_into_shards(renderer.model.nodes)):
         shard = names.shard(index)
         path = f"cpp/{shard}.cpp"
-        views = [view_node(node) for node in nodes]
+        views = [renderer.views[node.name] for node in nodes]
         texts[path] = renderer.render(
             "cpp/nodes.cpp.j2", path, shard=shard, nodes=views, line_directives=renderer.line_directives
         )

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .. import names
-from ..model.node import Model, NodeSpec
-from .documentation import documentation
+from ..model.node import NodeSpec
 from .rendering import Renderer
 
 
@@ -25,12 +24,12 @@ class StubView:
 def emit(renderer: Renderer) -> Mapping[str, str]:
     """``python/ops/__init__.pyi``."""
     path = "python/ops/__init__.pyi"
-    views = [_view(node, renderer.model) for node in renderer.model.nodes]
+    views = [_view(node, renderer.docstrings[node.name]) for node in renderer.model.nodes]
     return {path: renderer.render("python/namespace.pyi.j2", path, operators=views)}
 
 
-def _view(node: NodeSpec, model: Model) -> StubView:
-    doc = documentation(node, model.torch_version, model.yaml_name).replace("\\", "\\\\").replace('"""', r"\"\"\"")
+def _view(node: NodeSpec, docstring: str) -> StubView:
+    doc = docstring.replace("\\", "\\\\").replace('"""', r"\"\"\"")
     return StubView(
         node.name,
         names.call_class(node.name),

@@ -1,7 +1,7 @@
 """Runs a function of this package in a process of its own, while this one goes on.
 
-Two things need it: the torchgen of another torch, which cannot be loaded beside the installed one, and libclang's
-reading of a large header, which takes seconds on an otherwise idle core.
+Two things need it: the torchgen of another torch, which cannot be loaded beside the installed one, and
+libclang's reading of a large header, which takes seconds on an otherwise idle core.
 """
 
 from __future__ import annotations
@@ -30,21 +30,36 @@ answer(module, function, arguments)
 """
 
 
-class BackgroundFailed(Exception):
+class BackgroundError(Exception):
     """The function raised, or its process ended without an answer."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-        """Name of the exception's class: ``LibclangMissing``."""
+        """Name of the exception's class: ``LibclangMissingError``."""
 
 
 class Background:
     """A function that runs elsewhere; leaving the ``with`` block ends it, finished or not."""
 
-    def __init__(self, module: str, function: str, arguments: list[str], packages: Path | None = None) -> None:
-        """Start ``function`` of the module ``module`` beside this one; ``packages`` is a folder to import from first."""
-        command = [sys.executable, "-P", "-c", _CHILD, str(packages or ""), str(_PACKAGES), module, function, *arguments]
+    def __init__(
+        self, module: str, function: str, arguments: list[str], packages: Path | None = None
+    ) -> None:
+        """Start ``function`` of the module ``module`` beside this one.
+
+        ``packages`` is a folder to import from first.
+        """
+        command = [
+            sys.executable,
+            "-P",
+            "-c",
+            _CHILD,
+            str(packages or ""),
+            str(_PACKAGES),
+            module,
+            function,
+            *arguments,
+        ]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Background:
@@ -61,26 +76,28 @@ class Background:
         """What the function returned, as plain JSON data.
 
         Raises:
-            BackgroundFailed: it raised an exception, or its process ended early.
+            BackgroundError: it raised an exception, or its process ended early.
         """
         output, errors = self._process.communicate()
         if self._process.returncode != 0 or not output:
             last = errors.strip().rpartition("\n")[2]
-            raise BackgroundFailed("", f"the process ended with status {self._process.returncode}: {last}")
+            raise BackgroundError("", f"the process ended with status {self._process.returncode}: {last}")
         answered: dict[str, Any] = json.loads(output)
         if "error" in answered:
-            raise BackgroundFailed(*answered["error"])
+            raise BackgroundError(*answered["error"])
         return answered["result"]
 
 
 def answer(module: str, function: str, arguments: list[str]) -> None:
-    """In the other process: call the function and write what it returns, or what it raises, to standard output."""
+    """In the other process: call the function and write what it returns or raises to standard output."""
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     # Whatever else is printed must not mix with the answer.
     os.dup2(2, 1)
     answered: dict[str, Any]
     try:
-        answered = {"result": getattr(importlib.import_module(f"{__package__}.{module}"), function)(*arguments)}
+        answered = {
+            "result": getattr(importlib.import_module(f"{__package__}.{module}"), function)(*arguments)
+        }
     except Exception as error:
         answered = {"error": [type(error).__name__, str(error) or type(error).__name__]}
     json.dump(answered, output)

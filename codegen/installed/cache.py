@@ -1,8 +1,9 @@
 """Keeps facts of an installed torch between runs, under a key made from the content that they were read from.
 
-Facts are what does not depend on the file being edited: the operators, the helpers that link, the node structs. A key
-holds the contents of every source of a fact and of the code that reads it, so that a kept fact is never out of date;
-it is forgotten only to save space. The folder is as trusted as the checkout that it lies in: entries are pickles.
+Facts are what does not depend on the file being edited: the operators, the helpers that link, the node
+structs. A key holds the contents of every source of a fact and of the code that reads it, so that a kept fact
+is never out of date; it is forgotten only to save space. The folder is as trusted as the checkout that it
+lies in: entries are pickles.
 """
 
 from __future__ import annotations
@@ -66,11 +67,13 @@ class Cache:
 
 
 def keep_file(path: Path, content: bytes) -> None:
-    """Write an entry ``<name>-<key>.pickle`` and forget the oldest of its name; no harm where that cannot be done."""
+    """Write an entry ``<name>-<key>.pickle`` and forget the oldest of its name, where that can be done."""
     name = path.stem.rpartition("-")[0]
     try:
         store(path, content)
-        others = sorted(path.parent.glob(f"{name}-*.pickle"), key=lambda one: one.stat().st_mtime, reverse=True)
+        others = sorted(
+            path.parent.glob(f"{name}-*.pickle"), key=lambda one: one.stat().st_mtime, reverse=True
+        )
         for old in others[_KEPT:]:
             old.unlink(missing_ok=True)
     except OSError:

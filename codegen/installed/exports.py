@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 from .locate import TorchInstall
 
@@ -28,6 +29,14 @@ def callable_helpers(install: TorchInstall) -> frozenset[str]:
     """
     header = install.helpers_header.read_text()
     return exported_helpers(install) | frozenset(_INLINE_DEFINITION.findall(header))
+
+
+def library_identity(library: Path) -> str:
+    """Tells one build of a library from another without reading its hundreds of megabytes."""
+    if not library.is_file():
+        return "missing"
+    facts = library.stat()
+    return f"{library} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def exported_helpers(install: TorchInstall) -> frozenset[str]:

@@ -1,7 +1,7 @@
 """Every node struct of an installed torch, as a C++ compiler reads it from the generated header.
 
-This is the other witness of what a node saves: the model comes from YAML, the structs come from the header that torch
-was compiled with. libclang is needed to develop and to check, never to build.
+This is the other witness of what a node saves: the model comes from YAML, the structs come from the header
+that torch was compiled with. libclang is needed to develop and to check, never to build.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .background import Background, BackgroundFailed
+from .background import Background, BackgroundError
 from .cache import Cache, content_key, own_sources
 from .locate import TorchInstall
 
@@ -24,11 +24,11 @@ _ERROR = 3
 """The severity from which a diagnostic of libclang means that something was not understood."""
 
 
-class LibclangMissing(Exception):
-    """The header cannot be read on this machine, because libclang or a compiler's own headers are not there."""
+class LibclangMissingError(Exception):
+    """The header cannot be read on this machine: libclang or a compiler's own headers are not there."""
 
 
-class HeaderUnreadable(Exception):
+class HeaderUnreadableError(Exception):
     """libclang does not understand the header; the message is its first complaint."""
 
 
@@ -65,18 +65,18 @@ class NodeStructsRun:
         """The structs by name.
 
         Raises:
-            LibclangMissing: libclang is not installed, or finds no compiler's headers.
-            HeaderUnreadable: the header is not valid for it.
+            LibclangMissingError: libclang is not installed, or finds no compiler's headers.
+            HeaderUnreadableError: the header is not valid for it.
         """
         if self._process is None:
             assert self._found is not None, "a run that found nothing has a process"
             return self._found
         try:
             plain = self._process.result()
-        except BackgroundFailed as error:
-            if error.kind == LibclangMissing.__name__:
-                raise LibclangMissing(str(error)) from error
-            raise HeaderUnreadable(str(error)) from error
+        except BackgroundError as error:
+            if error.kind == LibclangMissingError.__name__:
+                raise LibclangMissingError(str(error)) from error
+            raise HeaderUnreadableError(str(error)) from error
         structs = {name: NodeStruct(base, dict(fields)) for name, base, fields in plain}
         self._cache.keep("node-structs", self._key, structs)
         return structs
@@ -92,13 +92,13 @@ def read_node_structs(header: Path, include: Path) -> dict[str, NodeStruct]:
     """The node structs that ``header`` defines, by name, in order.
 
     Raises:
-        LibclangMissing: libclang is not installed, or finds no compiler's headers.
-        HeaderUnreadable: the header is not valid for it.
+        LibclangMissingError: libclang is not installed, or finds no compiler's headers.
+        HeaderUnreadableError: the header is not valid for it.
     """
     try:
         clang: Any = importlib.import_module("clang.cindex")
     except ImportError as error:
-        raise LibclangMissing("the Python package 'libclang' is not installed") from error
+        raise LibclangMissingError("the Python package 'libclang' is not installed") from error
     unit = clang.Index.create().parse(
         str(header),
         args=["-x", "c++", "-std=c++20", "-isystem", str(_compiler_headers()), f"-I{include}"],
@@ -107,13 +107,15 @@ def read_node_structs(header: Path, include: Path) -> dict[str, NodeStruct]:
     for diagnostic in unit.diagnostics:
         if diagnostic.severity >= _ERROR:
             place = f"{Path(str(diagnostic.location.file)).name}:{diagnostic.location.line}"
-            raise HeaderUnreadable(f"libclang cannot read {header.name}: {place}: {diagnostic.spelling}")
+            raise HeaderUnreadableError(f"libclang cannot read {header.name}: {place}: {diagnostic.spelling}")
     kinds = clang.CursorKind
     return {
         cursor.spelling: _struct(cursor, kinds)
         for space in _namespaces(unit.cursor, kinds, NAMESPACE)
         for cursor in space.get_children()
-        if cursor.kind == kinds.STRUCT_DECL and cursor.is_definition() and cursor.location.file.name == str(header)
+        if cursor.kind == kinds.STRUCT_DECL
+        and cursor.is_definition()
+        and cursor.location.file.name == str(header)
         if _bases(cursor, kinds)
     }
 
@@ -130,12 +132,16 @@ def _namespaces(cursor: Any, kinds: Any, path: tuple[str, ...]) -> list[Any]:
 
 
 def _bases(cursor: Any, kinds: Any) -> list[str]:
-    return [plain_type(one.type.spelling) for one in cursor.get_children() if one.kind == kinds.CXX_BASE_SPECIFIER]
+    return [
+        plain_type(one.type.spelling) for one in cursor.get_children() if one.kind == kinds.CXX_BASE_SPECIFIER
+    ]
 
 
 def _struct(cursor: Any, kinds: Any) -> NodeStruct:
     fields = {
-        one.spelling: plain_type(one.type.spelling) for one in cursor.get_children() if one.kind == kinds.FIELD_DECL
+        one.spelling: plain_type(one.type.spelling)
+        for one in cursor.get_children()
+        if one.kind == kinds.FIELD_DECL
     }
     return NodeStruct(", ".join(_bases(cursor, kinds)), fields)
 
@@ -159,8 +165,12 @@ def _compiler_headers() -> Path:
         program = shutil.which(compiler)
         if program is None:
             continue
-        asked = subprocess.run([program, "-print-file-name=include"], capture_output=True, text=True, check=False)
+        asked = subprocess.run(
+            [program, "-print-file-name=include"], capture_output=True, text=True, check=False
+        )
         folder = Path(asked.stdout.strip())
         if asked.returncode == 0 and folder.is_dir():
             return folder
-    raise LibclangMissing("libclang needs a compiler's own headers, and none of 'g++', 'c++', 'clang++' is installed")
+    raise LibclangMissingError(
+        "libclang needs a compiler's own headers, and none of 'g++', 'c++', 'clang++' is installed"
+    )

@@ -126,8 +126,8 @@ def _generated_functional(schema: Schema, autogen: str) -> list[Operator]:
     if not names or schema.is_out:
         return []
     head, _, outputs = schema.text.rpartition("->")
-    arguments = _MUTATION.sub("", head[head.index("(") :])
-    written = _split_outputs(_MUTATION.sub("", outputs))
+    arguments = _MUTATION.sub("", head[head.index("(") :].strip())
+    written = _split_outputs(_MUTATION.sub("", outputs.strip()))
     # An argument that is also an output, as in place operators return it, is not returned twice.
     returned = set(_MUTATION.findall(outputs))
     changed = [argument for argument in schema.arguments if argument.written]

@@ -17,6 +17,7 @@ from typing import Any
 
 from .cache import keep_file
 from .locate import TorchInstall
+from .word_filter import WordFilteredRe
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class NodeRecord:
     saved: tuple[SavedRecord, ...]
     """In the order of the node struct's fields."""
     non_differentiable: tuple[str, ...]
+    tensor_arguments: int
+    """How many tensors the forward takes, differentiable or not; a list counts as many."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def load_derivatives(install: TorchInstall, parsed_operators: Path | None = None
     _require_torchgen(install)
     if parsed_operators is not None:
         _remember_operators(install, parsed_operators)
-    with _roomy_regex_cache():
+    with _roomy_regex_cache(), _filtered_searches():
         infos, functions = _load(install)
         # Matching adds the foreach operators to the table, so what the YAML says is noted before.
         entries = _EntryIndex(infos)
@@ -179,6 +182,18 @@ def _roomy_regex_cache() -> Iterator[None]:
         yield
     finally:
         setattr(re, "_MAXCACHE", before)  # noqa: B010
+
+
+@contextmanager
+def _filtered_searches() -> Iterator[None]:
+    """Let torchgen's loader search through `WordFilteredRe`, which halves the patterns that it compiles."""
+    loader: Any = importlib.import_module("torchgen.packaged.autograd.load_derivatives")
+    before = loader.re
+    loader.re = WordFilteredRe()
+    try:
+        yield
+    finally:
+        loader.re = before
 
 
 def _load(install: TorchInstall) -> tuple[Any, list[Any]]:
@@ -258,7 +273,13 @@ def _node_record(function: Any, key: str, info: Any, entries: _EntryIndex) -> No
         ),
         saved=_saved(info.all_saved_inputs, False) + _saved(info.all_saved_outputs, True),
         non_differentiable=tuple(info.non_differentiable_arg_names),
+        tensor_arguments=_count_tensors(info.func),
     )
+
+
+def _count_tensors(function: Any) -> int:
+    arguments = [one.type for one in function.func.arguments.flat_non_out if one.type.is_tensor_like()]
+    return sum(2 if one.is_list_like() is not None else 1 for one in arguments)
 
 
 def _position(info: Any, derivative: Any) -> int:
@@ -280,7 +301,7 @@ def _outputs(function: Any, key: str) -> tuple[OutputRecord, ...]:
 
 def _saved(attributes: Any, is_output: bool) -> tuple[SavedRecord, ...]:
     """Node structs list their fields by name, inputs before outputs."""
-    records = {}
+    records: dict[str, SavedRecord] = {}
     for attribute in attributes:
         name = attribute.nctype.name
         text = name if isinstance(name, str) else name.name

@@ -1,7 +1,7 @@
 """Reads derivatives through torchgen in a process of its own.
 
-So a torch that is not the one of this Python can be read, two torches can be compared in one run, and the slow
-torchgen works while this process judges the YAML.
+So a torch that is not the one of this Python can be read, two torches can be compared in one run, and the
+slow torchgen works while this process judges the YAML.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import gc
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from .background import Background, BackgroundFailed
+from .background import Background, BackgroundError
 from .cache import Cache, content_key, own_sources, python_files
 from .locate import TorchInstall
 from .torchgen_adapter import (
@@ -28,7 +28,7 @@ from .torchgen_adapter import (
 )
 
 
-class TorchgenRefused(Exception):
+class TorchgenRefusedError(Exception):
     """torchgen does not accept derivatives in which our own check finds no error."""
 
 
@@ -59,17 +59,17 @@ class TorchgenRun:
         """The derivatives.
 
         Raises:
-            TorchgenRefused: torchgen raised an error.
+            TorchgenRefusedError: torchgen raised an error.
         """
         if self._process is None:
             assert self._found is not None, "a run that found nothing has a process"
             return self._found
         try:
             plain = self._process.result()
-        except BackgroundFailed as error:
-            raise TorchgenRefused(
-                f"torchgen of torch {self._install.version} refuses {self._install.derivatives_yaml.name}, in which "
-                f"no error was found before:\n  {error.kind}: {error}"
+        except BackgroundError as error:
+            raise TorchgenRefusedError(
+                f"torchgen of torch {self._install.version} refuses {self._install.derivatives_yaml.name}, "
+                f"in which no error was found before:\n  {error.kind}: {error}"
             ) from error
         derivatives = from_plain(plain)
         self._cache.keep("torchgen", self._key, derivatives)
@@ -103,7 +103,8 @@ def to_plain(derivatives: Derivatives) -> dict[str, Any]:
 def from_plain(plain: Mapping[str, Any]) -> Derivatives:
     """What `to_plain` gave, after a way through JSON."""
     return Derivatives(
-        tuple(_node(values) for values in plain["nodes"]), tuple(SkippedEntry(*values) for values in plain["skipped"])
+        tuple(_node(values) for values in plain["nodes"]),
+        tuple(SkippedEntry(*values) for values in plain["skipped"]),
     )
 
 
@@ -114,7 +115,7 @@ def _values(record: Any) -> list[Any]:
 def _value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_value(one) for one in value]
-    return value if isinstance(value, str | bool) else _values(value)
+    return _values(value) if is_dataclass(value) else value
 
 
 def _node(values: list[Any]) -> NodeRecord:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from .. import names
 from ..installed.torchgen_adapter import Derivatives, NodeRecord, SavedRecord
-from ..parse.formula import parse_formula
 from .mode import LinkFacts, choose_mode
 from .node import (
     Argument,
@@ -66,14 +65,10 @@ def build_model(
 def _build_node(record: NodeRecord, place: EntryPlace, facts: LinkFacts, forced_mode: Mode | None) -> NodeSpec:
     inputs = tuple(Input(one.name, one.is_list) for one in record.inputs)
     formulas = tuple(_build_formulas(record, place))
-    choice = choose_mode(
-        ((formula, parse_formula(formula.resolved)) for formula in formulas),
-        inputs,
-        record.origin == "foreach",
-        facts,
-    )
     if forced_mode is Mode.DELEGATE:
         choice = ModeChoice(Mode.DELEGATE, "asked for on the command line")
+    else:
+        choice = choose_mode(formulas, inputs, record.origin == "foreach", facts)
     return NodeSpec(
         name=record.node,
         operator=record.operator,
@@ -89,6 +84,7 @@ def _build_node(record: NodeRecord, place: EntryPlace, facts: LinkFacts, forced_
         saved=_build_saved(record),
         choice=choice,
         struct=f"{STRUCTS}::{record.node}",
+        exact_gradient=record.tensor_arguments == 1,
     )
 
 

@@ -24,7 +24,7 @@ class LinkFacts:
 
 
 def choose_mode(
-    formulas: Iterable[tuple[Formula, ParsedFormula]],
+    formulas: Iterable[Formula],
     inputs: tuple[Input, ...],
     is_foreach: bool,
     facts: LinkFacts,
@@ -32,8 +32,8 @@ def choose_mode(
     """Inline where every name of every formula resolves, delegate otherwise."""
     if is_foreach and not all(one.is_list for one in inputs):
         return ModeChoice(Mode.DELEGATE, "a tensor shared by all elements of a list gets a gradient")
-    for formula, parsed in formulas:
-        blocked = _first_unlinkable(parsed, facts)
+    for formula in formulas:
+        blocked = _first_unlinkable(formula.parsed, facts)
         if blocked is not None:
             wanted = ", ".join(formula.inputs)
             return ModeChoice(Mode.DELEGATE, f"'{blocked}' in the formula of '{wanted}' is not exported by torch")

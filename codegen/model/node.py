@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
+from ..parse.formula import Formula as ParsedFormula
+from ..parse.formula import parse_formula
 from .saved_types import Component, SavedType
 
 
@@ -89,6 +92,11 @@ class Formula:
     line: int
     """Line of the YAML where it starts."""
 
+    @cached_property
+    def parsed(self) -> ParsedFormula:
+        """The names, calls and methods of `resolved`."""
+        return parse_formula(self.resolved)
+
 
 @dataclass(frozen=True)
 class ModeChoice:
@@ -124,6 +132,9 @@ class NodeSpec:
     choice: ModeChoice
     struct: str
     """Qualified name of the node struct: ``torch::autograd::generated::MulBackward0``."""
+    exact_gradient: bool
+    """Whether a gradient always has the shape of its input: the forward takes a single tensor, so nothing can have been
+    broadcast. Otherwise the engine may have to reduce it."""
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

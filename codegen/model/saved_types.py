@@ -43,7 +43,9 @@ class SavedType:
     is_tensor: bool = False
     """Whether the field is a SavedVariable (or a vector of them): its name then ends with an underscore."""
     is_list: bool = False
-    """Whether the field is a vector of SavedVariables: it then has a flag that tells whether it was released."""
+    """Whether the field is a vector of SavedVariables."""
+    has_released_flag: bool = False
+    """Whether a flag beside the field tells that it was released; torch never raises that of a list of scalars."""
 
     @property
     def parameter(self) -> str:
@@ -84,6 +86,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         _one("Tensor[]", "TensorList", "Sequence[Tensor]"),
         is_tensor=True,
         is_list=True,
+        has_released_flag=True,
     ),
     SavedType(
         "optional_tensor_list",
@@ -93,6 +96,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         _one("Tensor?[]", "OptionalTensorList", "Sequence[Tensor | None]"),
         is_tensor=True,
         is_list=True,
+        has_released_flag=True,
     ),
     SavedType("boolean", ("bool",), "bool", "bool", _one("bool", "Bool", "bool"), by_value=True),
     SavedType(
@@ -174,6 +178,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         "std::vector<at::Scalar>",
         "std::vector<at::Scalar>",
         _one("Scalar[]", "ScalarList", "Sequence[Number]"),
+        has_released_flag=True,
     ),
     SavedType(
         "scalar_type",

@@ -39,10 +39,14 @@ void PackWriter::needs_input_grad(std::initializer_list<size_t> edges) {
   const size_t present = node_.num_outputs();
   for (const size_t count : edges) {
     bool any = false;
-    for (size_t i = 0; i < count && edge < present; ++i, ++edge) any |= node_.should_compute_output(edge);
+    for (size_t i = 0; i < count && edge < present; ++i, ++edge) any |= edge_needed(edge);
     needed.push_back(any);
   }
   values_.emplace_back(std::move(needed));
+}
+
+bool PackWriter::edge_needed(size_t edge) const {
+  return needed_ != nullptr ? (*needed_)[edge] : node_.should_compute_output(edge);
 }
 
 void PackWriter::check_not_released(bool released) const {

@@ -16,8 +16,10 @@ namespace backbind {
 
 class PackWriter {
  public:
-  // Reads saved values off `node`, which must outlive the writer.
-  explicit PackWriter(torch::autograd::Node& node) : node_(node) {}
+  // Reads saved values off `node`. `needed`, where given, tells for each edge of the node whether its gradient is
+  // needed; otherwise every valid edge's is. Both must outlive the writer.
+  explicit PackWriter(torch::autograd::Node& node, const std::vector<bool>* needed = nullptr)
+      : node_(node), needed_(needed) {}
 
   // Writes which inputs need a gradient. `edges` tells how many edges of the node belong to each input: one, or the
   // length of a list. An input needs a gradient if any of its edges leads somewhere.
@@ -59,7 +61,10 @@ class PackWriter {
  private:
   void check_not_released(bool released) const;
 
+  bool edge_needed(size_t edge) const;
+
   torch::autograd::Node& node_;
+  const std::vector<bool>* needed_;
   std::vector<c10::IValue> values_;
 };
 

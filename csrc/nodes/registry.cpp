@@ -50,8 +50,8 @@ const Binding* find_binding(const torch::autograd::Node& node) {
   return found == bindings.end() ? nullptr : found->second;
 }
 
-ivalue_list pack(const Binding& binding, torch::autograd::Node& node) {
-  PackWriter writer(node);
+ivalue_list pack(const Binding& binding, torch::autograd::Node& node, const std::vector<bool>* needed) {
+  PackWriter writer(node, needed);
   binding.pack(node, writer);
   return writer.take();
 }

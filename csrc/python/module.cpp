@@ -4,12 +4,14 @@
 #include <torch/csrc/autograd/python_function.h>
 #include <torch/csrc/python_headers.h>
 
+#include "graph/gradient_operators.h"
 #include "nodes/operators.h"
 #include "nodes/registry.h"
 #include "python/nodes.h"
 #include "python/object.h"
 #include "python/operator.h"
 #include "python/results.h"
+#include "python/walk.h"
 
 namespace backbind::python {
 
@@ -52,6 +54,9 @@ PyMethodDef methods[] = {
     {"make_operators", make_operators, METH_NOARGS, "An operator object for each binding, ordered by name."},
     {"binding_name", binding_name, METH_O, "Name of the binding of a live node, or None."},
     {"pack", pack_node, METH_O, "(needs_input_grad, *saved) of a live node, or None where no binding knows it."},
+    {"walk", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(walk_graph)), METH_FASTCALL,
+     "The steps of a backward in the engine's order, without running it."},
+    {"leaves", leaves_of, METH_O, "The leaves that a backward reaches, in the engine's order."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -72,6 +77,7 @@ PyMODINIT_FUNC PyInit__C() {
     add_operator_type(module.get());
     if (PyModule_AddStringConstant(module.get(), "torch_version", BACKBIND_TORCH_VERSION) < 0) return nullptr;
     backbind::register_operators();
+    backbind::register_gradient_operators();
     return module.release();
   } catch (const PythonErrorSet&) {
     return nullptr;

@@ -1,8 +1,8 @@
 """A small source tree and a stand-in compiler, with which the build is tested for real but without compiling.
 
-The stand-in understands the options that the build passes, follows quoted includes for its depfile, refuses a file
-that contains ``#error``, and logs every call. Its output is a text made of its inputs, so that different inputs give
-different outputs.
+The stand-in understands the options that the build passes, follows quoted includes for its depfile, refuses a
+file that contains ``#error``, and logs every call. Its output is a text made of its inputs, so that different
+inputs give different outputs.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 
 from tools.build_support.torch_facts import installed_torch
 
-_COMPILER = '''
+_COMPILER = """
 import hashlib, json, pathlib, re, shlex, sys
 
 LOG = pathlib.Path({log!r})
@@ -59,7 +59,7 @@ output.write_text(f"{{digest}} {{words}}")
 if "-MF" in words:
     depfile = pathlib.Path(words[words.index("-MF") + 1])
     depfile.write_text(f"{{output}}: " + " ".join(str(path) for path in read))
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class BuildTree:
 
 
 def make_build_tree(root: Path, monkeypatch: pytest.MonkeyPatch) -> BuildTree:
-    """A tree with a precompiled header, two hand-written files with a header in common, and two generated shards."""
+    """A tree: a precompiled header, two hand-written files with a common header, two generated shards."""
     support = root.parent / "stand-in"
     support.mkdir()
     tree = BuildTree(root, support / "log")

@@ -1,7 +1,7 @@
 """What it costs to compile the extension, cold and after a change, beside stock torchgen's Functions.cpp.
 
-The peer is the single C++ file that the generator in the torch wheel emits for the same nodes, compiled with g++ -O2
-against the same headers in the same run. Its generation is not counted; neither is ours.
+The peer is the single C++ file that the generator in the torch wheel emits for the same nodes, compiled with
+g++ -O2 against the same headers in the same run. Its generation is not counted; neither is ours.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from tools.build_support.configure import Build, configure
 from tools.build_support.flags import python_include
 from tools.build_support.options import REPOSITORY, BuildOptions, Environment, job_count
 
-# Run in a process of its own, because torchgen keeps what it parsed in memory. With autograd "disabled" it emits the
-# nodes and leaves out the variable types.
+# Run in a process of its own, because torchgen keeps what it parsed in memory. With autograd "disabled" it
+# emits the nodes and leaves out the variable types.
 _GENERATE_PEER = """
 import sys
 from torchgen.packaged.autograd.gen_autograd import gen_autograd
@@ -65,14 +65,18 @@ def main(arguments: Sequence[str]) -> int:
         if not parsed.no_peer:
             rows.append(measure_peer(locate_torch(), environment, work))
     if parsed.json:
-        print(json.dumps({"jobs": jobs, "compiler": build.compiler, "rows": [asdict(row) for row in rows]}, indent=2))
+        print(
+            json.dumps(
+                {"jobs": jobs, "compiler": build.compiler, "rows": [asdict(row) for row in rows]}, indent=2
+            )
+        )
     else:
         show(rows, jobs, build)
     return 0
 
 
 def measure_ours(build: Build, work: Path, jobs: int, precompiled_header: bool) -> list[Measurement]:
-    """Build a copy of the generated sources in an empty folder, then after a change to one shard, then once more."""
+    """Build in an empty folder, then after a change to one (copied) shard, then once more."""
     generated = work / "generated"
     shutil.copytree(build.generated, generated)
     command = [sys.executable, str(REPOSITORY / "tools" / "build.py"), "--no-place", "--jobs", str(jobs)]
@@ -93,10 +97,8 @@ def measure_peer(torch: TorchInstall, environment: Environment, work: Path) -> M
     autograd = torch.derivatives_yaml.parent
     out = work / "peer"
     out.mkdir()
-    _run(
-        [sys.executable, "-c", _GENERATE_PEER]
-        + [str(torch.native_functions_yaml), str(torch.tags_yaml), str(out), str(autograd)]
-    )
+    inputs = (torch.native_functions_yaml, torch.tags_yaml, out, autograd)
+    _run([sys.executable, "-c", _GENERATE_PEER, *map(str, inputs)])
     command = [*environment.cxx, "-std=c++20", "-O2", "-fPIC", f"-I{torch.include}"]
     command += [f"-I{torch.include / 'torch' / 'csrc' / 'api' / 'include'}", f"-I{python_include()}"]
     command += ["-c", str(out / "Functions.cpp"), "-o", str(out / "Functions.o")]

@@ -72,8 +72,8 @@ def configure(options: BuildOptions, environment: Environment) -> Build:
         sources = replace(sources, cuda_kernels=(), cuda_hosts=())
     if not options.precompiled_header:
         sources = replace(sources, precompiled_header=None)
-    # A sanitized extension and one for another torch must not replace the ordinary one, so each has a package of
-    # its own, made of links.
+    # A sanitized extension and one for another torch must not replace the ordinary one, so each has a package
+    # of its own, made of links.
     ordinary = options.sanitize is None and generated == options.root / "generated"
     return Build(
         options=options,

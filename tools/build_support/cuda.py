@@ -49,10 +49,10 @@ def find_toolkit(torch: TorchFacts, environment: Environment) -> CudaToolkit | N
     if nvcc is None:
         return None
     home = nvcc.resolve().parent.parent
-    folders = [home / "include", home / "include" / "cccl"]
-    for wheel in (*wheels, *sorted(nvidia.glob("*"))):
-        folders.append(wheel / "include")
-    return CudaToolkit(nvcc, tuple(dict.fromkeys(path for path in folders if path.is_dir())), _runtime(home, wheels))
+    packages = [package / "include" for package in (*wheels, *sorted(nvidia.glob("*")))]
+    folders = [home / "include", home / "include" / "cccl", *packages]
+    include = tuple(dict.fromkeys(path for path in folders if path.is_dir()))
+    return CudaToolkit(nvcc, include, _runtime(home, wheels))
 
 
 def _find_nvcc(environment: Environment, wheels: list[Path]) -> Path | None:
@@ -68,8 +68,11 @@ def _find_nvcc(environment: Environment, wheels: list[Path]) -> Path | None:
 
 
 def _behind_wrapper(nvcc: Path) -> Path:
-    # Some machines have a one-line shell script on PATH; the toolkit's folders lie beside the program it starts.
-    if nvcc.stat().st_size < 4096 and (found := re.search(r"^exec (\S+/nvcc)\b", nvcc.read_text(), re.MULTILINE)):
+    # Some machines have a one-line shell script on PATH; the toolkit's folders lie beside the program it
+    # starts.
+    if nvcc.stat().st_size < 4096 and (
+        found := re.search(r"^exec (\S+/nvcc)\b", nvcc.read_text(), re.MULTILINE)
+    ):
         return Path(found.group(1))
     return nvcc
 
@@ -83,15 +86,15 @@ def _runtime(home: Path, wheels: list[Path]) -> tuple[str, ...]:
 
 
 def architecture_options(arch_list: str | None) -> tuple[str, ...]:
-    """nvcc's -gencode options for an architecture list such as ``8.0;9.0+PTX`` or ``Hopper``."""
+    """The -gencode options of nvcc for an architecture list such as ``8.0;9.0+PTX`` or ``Hopper``."""
     options: list[str] = []
     for name in re.split(r"[;,\s]+", (arch_list or DEFAULT_ARCHITECTURES).strip()):
         for item in _FAMILIES.get(name.lower(), name).split(";"):
             found = _ARCHITECTURE.fullmatch(item)
             if found is None:
                 raise BuildError(
-                    f"TORCH_CUDA_ARCH_LIST has {item!r}; expected numbers such as 8.0 or 9.0a, each perhaps with +PTX, "
-                    f"or family names ({', '.join(sorted(_FAMILIES))}), separated by ';'."
+                    f"TORCH_CUDA_ARCH_LIST has {item!r}; expected numbers such as 8.0 or 9.0a, each "
+                    f"perhaps with +PTX, or family names ({', '.join(sorted(_FAMILIES))}), separated by ';'."
                 )
             major, minor, suffix, ptx = found.groups()
             number = f"{major}{minor}{suffix}"

@@ -22,7 +22,8 @@ class Flags:
     """Complete flag lists, without inputs and outputs.
 
     Attributes:
-        common: what the precompiled header and every C++ file share. A precompiled header is only valid for files
+        common: what the precompiled header and every C++ file share. A precompiled header is only valid for
+            files
             compiled with the same code-generation flags, so all C++ has one optimisation level.
         hand_written: added for csrc.
         generated: added for the generator's shards.
@@ -48,14 +49,19 @@ def python_include() -> Path:
 
 
 def choose_flags(
-    options: BuildOptions, environment: Environment, torch: TorchFacts, sources: Sources, toolkit: CudaToolkit | None
+    options: BuildOptions,
+    environment: Environment,
+    torch: TorchFacts,
+    sources: Sources,
+    toolkit: CudaToolkit | None,
 ) -> Flags:
     """The flags of this build; ``toolkit`` is None where csrc/cuda is not compiled."""
     definitions = (
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.cxx11_abi)}",
         f"-DTORCH_EXTENSION_NAME={MODULE}",
         f'-DBACKBIND_TORCH_VERSION="{torch.release}"',
-        # Not read by any source: it makes a change between the builds of one release (CPU, CUDA) compile everything.
+        # Not read by any source: it makes a change between the builds of one release (CPU, CUDA) compile
+        # everything.
         f'-DBACKBIND_TORCH_BUILD="{torch.version}"',
         *(("-DBACKBIND_WITH_CUDA",) if toolkit else ()),
     )
@@ -86,8 +92,9 @@ def choose_flags(
             *cuda_includes,
             *environment.cxxflags,
         ),
-        hand_written=("-Wall",),
-        generated=(),
+        # A mistake in a template or header shows in every node of a shard; a few errors of each file suffice.
+        hand_written=("-Wall", "-fmax-errors=30"),
+        generated=("-fmax-errors=10",),
         nvcc=()
         if toolkit is None
         else (
@@ -104,8 +111,8 @@ def choose_flags(
         link=(
             "-shared",
             *sanitize,
-            # torch is imported first, so its libraries are loaded by then; the run path serves tools such as ldd when
-            # the package is installed beside torch.
+            # torch is imported first, so its libraries are loaded by then; the run path serves tools such as
+            # ldd when the package is installed beside torch.
             "-Wl,-rpath,$ORIGIN/../torch/lib",
             f"-L{torch.lib}",
             "-lc10",

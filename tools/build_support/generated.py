@@ -12,8 +12,8 @@ from tools.build_support.torch_facts import TorchFacts
 def matching_generated(root: Path, build_dir: Path, torch: TorchFacts) -> Path:
     """The folder of generated sources to compile: ``root``/generated, or one of the build folder's own.
 
-    The committed sources are for one release of torch. For another the generator writes into the build folder, so
-    that a build never changes committed files.
+    The committed sources are for one release of torch. For another the generator writes into the build
+    folder, so that a build never changes committed files.
     """
     committed = root / "generated"
     made_for = _made_for(committed)
@@ -33,11 +33,14 @@ def matching_generated(root: Path, build_dir: Path, torch: TorchFacts) -> Path:
 def _made_for(generated: Path) -> str:
     manifest = generated / "manifest.json"
     if not manifest.exists():
-        raise BuildError(f"{manifest} is missing, so {generated} cannot be trusted; write it anew with ./dev regen")
+        raise BuildError(
+            f"{manifest} is missing, so {generated} cannot be trusted; write it anew with ./dev regen"
+        )
     try:
         release = json.loads(manifest.read_text(encoding="utf-8"))["torch"]
     except (ValueError, KeyError, TypeError) as error:
         raise BuildError(
-            f'{manifest}: expected a JSON object with the key "torch" ({error!r}); write it anew with ./dev regen'
+            f'{manifest}: expected a JSON object with the key "torch" ({error!r}); '
+            "write it anew with ./dev regen"
         ) from error
     return str(release)

@@ -1,8 +1,8 @@
 """Writes build.ninja and the files that it refers to.
 
-Commands are short, because each flag list stands in a file of its own (``flags/<kind>-<fingerprint>``) that the
-compiler reads with ``@``. The fingerprint in the name makes other flags another command, which is how ninja learns
-that it must compile again.
+Commands are short, because each flag list stands in a file of its own (``flags/<kind>-<fingerprint>``) that
+the compiler reads with ``@``. The fingerprint in the name makes other flags another command, which is how
+ninja learns that it must compile again.
 """
 
 import io
@@ -23,9 +23,10 @@ _PRECOMPILED_HEADER = "backbind_precompiled.h"
 
 
 def write_ninja_file(build: Build) -> None:
-    """Write the build file and its flag files. The build file always gets a new time, its content only if it differs.
+    """Write the build file and its flag files. Content is written only where it differs.
 
-    (Ninja runs this again when a source folder changed, and then expects a build file younger than the folder.)
+    The build file gets a new time all the same: ninja runs this again when a source folder changed, and then
+    expects a build file younger than the folder.
     """
     build.build_dir.mkdir(parents=True, exist_ok=True)
     _write_if_different(build.ninja_file, _NinjaFile(build).text())
@@ -57,7 +58,9 @@ class _NinjaFile:
 
     def _head(self) -> None:
         build = self._build
-        self._writer.comment(f"Written by {self._show(_SUPPORT)}; run ninja -f {self._show(build.ninja_file)} at the")
+        self._writer.comment(
+            f"Written by {self._show(_SUPPORT)}; run ninja -f {self._show(build.ninja_file)} at the"
+        )
         self._writer.comment("root of the checkout, or ./dev build.")
         self._writer.newline()
         self._writer.variable("ninja_required_version", "1.10")
@@ -72,7 +75,9 @@ class _NinjaFile:
         writer.rule("compile", "$cxx @$flags $header -MMD -MF $out.d -c $in -o $out", "CXX $in", **common)
         if self._build.toolkit is not None:
             nvcc = _command([str(self._build.toolkit.nvcc)])
-            writer.rule("kernel", f"{nvcc} --options-file $flags -MD -MF $out.d -c $in -o $out", "CUDA $in", **common)
+            writer.rule(
+                "kernel", f"{nvcc} --options-file $flags -MD -MF $out.d -c $in -o $out", "CUDA $in", **common
+            )
         writer.rule("link", "$cxx $in @$flags -o $out", "LINK $out")
         place = _command([sys.executable, self._show(_SUPPORT / "place.py")])
         writer.rule("place", f"{place} $in $out", "PLACE $out", restat=True)
@@ -87,15 +92,15 @@ class _NinjaFile:
         writer.newline()
 
     def _precompiled_header(self) -> str | None:
-        """Emit the edge that compiles the precompiled header; the path to include it by, or None without one."""
+        """Emit the edge of the precompiled header. Returns the path to include it by, or None without one."""
         source = self._build.sources.precompiled_header
         if source is None:
             return None
         words = self._build.flags.common
         folder = self._build.build_dir / "pch" / fingerprint(self._build.compiler, *words)
         folder.mkdir(parents=True, exist_ok=True)
-        # Compiling the header itself would warn about its #pragma once. And where a compiler declines the compiled
-        # form, -include falls back to this file.
+        # Compiling the header itself would warn about its #pragma once. And where a compiler declines the
+        # compiled form, -include falls back to this file.
         wrapper = folder / _PRECOMPILED_HEADER
         _write_if_different(wrapper, f'#include "{source.name}"\n')
         self._writer.build(
@@ -159,7 +164,8 @@ class _NinjaFile:
 
 
 def _command(words: Iterable[str]) -> str:
-    return ninja_syntax.escape(" ".join(shlex.quote(word) for word in words))
+    escaped: str = ninja_syntax.escape(" ".join(shlex.quote(word) for word in words))
+    return escaped
 
 
 def _quoted(word: str) -> str:

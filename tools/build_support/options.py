@@ -1,4 +1,4 @@
-"""What the caller asked for: the command line and the environment variables that builds of C++ usually honour."""
+"""What the caller asked for: the command line, and the environment variables that builds usually honour."""
 
 import argparse
 import os
@@ -12,7 +12,8 @@ from tools.build_support.errors import BuildError
 REPOSITORY = Path(__file__).resolve().parents[2]
 SANITIZERS = ("address", "thread")
 
-# The heaviest translation units (the precompiled header) need this much; more jobs than memory allows would swap.
+# The heaviest translation units (the precompiled header) need this much; more jobs than memory allows would
+# swap.
 _BYTES_PER_JOB = 2 << 30
 
 
@@ -111,12 +112,16 @@ def parse_arguments(arguments: Sequence[str]) -> Request:
     parser.add_argument("-j", "--jobs", metavar="N", help="compilers at once (default: MAX_JOBS, else cores)")
     parser.add_argument("-k", "--keep-going", action="store_true", help="compile on after an error")
     parser.add_argument("-v", "--verbose", action="store_true", help="print each command")
-    parser.add_argument("--sanitize", choices=SANITIZERS, help="build with a sanitizer, in a folder of its own")
+    parser.add_argument(
+        "--sanitize", choices=SANITIZERS, help="build with a sanitizer, in a folder of its own"
+    )
     parser.add_argument("--no-pch", action="store_true", help="do without the precompiled header")
     parser.add_argument("--no-place", action="store_true", help="leave the package's extension alone")
     parser.add_argument("--configure-only", action="store_true", help="write build.ninja, compile nothing")
     parser.add_argument("--build-dir", type=Path, metavar="DIR", help="default: build/torch-<version>")
-    parser.add_argument("--generated", type=Path, metavar="DIR", help="default: generated/, if made for this torch")
+    parser.add_argument(
+        "--generated", type=Path, metavar="DIR", help="default: generated/, if made for this torch"
+    )
     parser.add_argument("--root", type=Path, default=REPOSITORY, metavar="DIR", help=argparse.SUPPRESS)
     parsed = parser.parse_args(arguments)
     options = BuildOptions(

@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from tools.build_support.flags import MODULE
+from tools.build_support.flags import extension_file_name
+from tools.build_support.place import BUILT_FOR
 
 
 def link_package(source: Path, target: Path, operators: Path) -> None:
-    """Fill ``target`` with a link to each part of the package ``source``, without its extension.
+    """Fill ``target`` with a link to each part of the package ``source``, without what the build adds to it.
 
     Args:
         source: runtime/backbind.
@@ -16,7 +17,7 @@ def link_package(source: Path, target: Path, operators: Path) -> None:
     wanted = {
         path.name: path.resolve()
         for path in source.iterdir()
-        if path.name != "__pycache__" and not path.name.startswith(f"{MODULE}.")
+        if path.name not in ("__pycache__", extension_file_name(), BUILT_FOR)
     }
     wanted["ops"] = operators.resolve()
     target.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ _STATUS = "[%f/%t, %es] "
 
 
 def run_ninja(build: Build) -> None:
-    """Bring the extension up to date. On a terminal ninja shows one progress line; elsewhere only results are told."""
+    """Bring the extension up to date. Ninja shows its progress line on a terminal alone."""
     started = time.monotonic()
     _settle_build_file(build)
     steps = _pending_steps(build)
@@ -32,7 +32,9 @@ def run_ninja(build: Build) -> None:
         return
     jobs = job_count(build.options, build.environment)
     what = f"{steps} steps" if steps > 1 else "1 step"
-    print(f"building {name}: {what}, {jobs} at once, torch {build.torch.version}, {build.compiler}", flush=True)
+    print(
+        f"building {name}: {what}, {jobs} at once, torch {build.torch.version}, {build.compiler}", flush=True
+    )
     words = ["-j", str(jobs)]
     if build.options.keep_going:
         words += ["-k", "0"]
@@ -42,7 +44,9 @@ def run_ninja(build: Build) -> None:
         words.append("--quiet")
     finished = subprocess.run(_ninja(build, *words), cwd=build.options.root, env=_variables(), check=False)
     if finished.returncode != 0:
-        raise BuildError("the build failed; the compiler's messages are above. (--keep-going shows those of all files.)")
+        raise BuildError(
+            "the build failed; the compiler's messages are above. (--keep-going shows those of all files.)"
+        )
     print(f"built {name} in {time.monotonic() - started:.1f} s")
 
 
@@ -60,8 +64,8 @@ def build_folder_lock(folder: Path) -> Iterator[None]:
 
 
 def _settle_build_file(build: Build) -> None:
-    # Ninja goes by its own record of when it last ran the configure rule, so after every new source file it would
-    # run it again, and a dry run would count that one step alone.
+    # Ninja goes by its own record of when it last ran the configure rule, so after every new source file it
+    # would run it again, and a dry run would count that one step alone.
     if (build.build_dir / ".ninja_log").exists():
         command = _ninja(build, "--quiet", shown(build.ninja_file, build.options.root))
         subprocess.run(command, cwd=build.options.root, capture_output=True, check=False)

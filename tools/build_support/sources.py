@@ -30,7 +30,7 @@ class Sources:
 
 
 def find_sources(root: Path, generated: Path) -> Sources:
-    """List the sources under ``root``/csrc and ``generated``/cpp, in an order that does not depend on the disk."""
+    """List the sources under ``root``/csrc and ``generated``/cpp, in an order independent of the disk."""
     csrc = root / "csrc"
     shards = generated / "cpp"
     cuda_folder = csrc / "cuda"

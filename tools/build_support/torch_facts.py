@@ -1,4 +1,4 @@
-"""What the build must know of the installed torch, found without importing it (which would take two seconds)."""
+"""What the build must know of the installed torch, found without importing it (which takes two seconds)."""
 
 import mmap
 import re
@@ -54,7 +54,7 @@ def _full_version(version_file: Path, release: str) -> str:
 
 
 def _uses_cxx11_abi(library: Path) -> bool:
-    # The mangled name of the new std::string occurs in an exported symbol exactly when the library was compiled with
-    # the new ABI; torch's own record of it needs an import.
+    # The mangled name of the new std::string occurs in an exported symbol exactly when the library was
+    # compiled with the new ABI; torch's own record of it needs an import.
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         return content.find(b"NSt7__cxx1112basic_string") >= 0

@@ -1,0 +1,119 @@
+#include "python/walk.h"
+
+#include <torch/csrc/DynamicTypes.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/jit/python/pybind_utils.h>
+
+#include "capture/walk.h"
+#include "graph/fit.h"
+#include "hooks/present.h"
+#include "nodes/registry.h"
+#include "python/object.h"
+#include "python/results.h"
+
+namespace backbind::python {
+
+using torch::autograd::edge_list;
+
+namespace {
+
+edge_list edges_of(PyObject* tensors, const char* what) {
+  TORCH_CHECK_TYPE(PyList_Check(tensors), what, " must be a list of tensors, got ", Py_TYPE(tensors)->tp_name);
+  edge_list edges;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i) {
+    PyObject* item = PyList_GET_ITEM(tensors, i);
+    TORCH_CHECK_TYPE(THPVariable_Check(item), what, " must be tensors, element ", i, " is a ", Py_TYPE(item)->tp_name);
+    const at::Tensor& tensor = THPVariable_Unpack(item);
+    TORCH_CHECK(tensor.requires_grad(), "element ", i, " of ", what, " does not require grad and has no grad_fn");
+    edges.push_back(torch::autograd::impl::gradient_edge(tensor));
+  }
+  return edges;
+}
+
+Owned list_of(const auto& items, auto convert) {
+  Owned list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  Py_ssize_t position = 0;
+  for (const auto& item : items) PyList_SET_ITEM(list.get(), position++, convert(item).release());
+  return list;
+}
+
+Owned none() { return checked(Py_BuildValue("")); }
+
+Owned slot_to_python(const SlotIndex& slot) { return checked(Py_BuildValue("(nn)", slot.step, slot.input)); }
+
+Owned fit_to_python(const std::optional<Fit>& fit) {
+  if (!fit.has_value()) return none();
+  const Owned sizes = list_of(fit->sizes, [](const c10::SymInt& size) {
+    return Owned(torch::jit::toPyObject(c10::IValue(size)).release().ptr());
+  });
+  return checked(Py_BuildValue("(OO)", sizes.get(), torch::getTHPDtype(fit->dtype)));
+}
+
+Owned targets_to_python(const Plan& plan, const Step& step) {
+  return list_of(step.targets, [&](const std::optional<SlotIndex>& target) {
+    if (!target.has_value()) return none();
+    const Owned fit = fit_to_python(fit_for(plan, step, *target));
+    return checked(Py_BuildValue("(nnO)", target->step, target->input, fit.get()));
+  });
+}
+
+// needs_input_grad as the walk decided it: an edge whose gradient nobody asked for is not needed.
+Owned packed_of(const Step& step) {
+  if (step.binding == nullptr) return none();
+  std::vector<bool> needed;
+  needed.reserve(step.targets.size());
+  for (const auto& target : step.targets) needed.push_back(target.has_value());
+  return packed_to_python(*step.binding, pack(*step.binding, *step.node, &needed));
+}
+
+Owned step_to_python(const Plan& plan, const Step& step) {
+  const auto hooks = hooks_present(*step.node, step.runs);
+  const Owned names = list_of(
+      hooks, [](const std::string& name) { return checked(PyUnicode_FromString(name.c_str())); });
+  // A step that stops the walk anyway (a hook, an unknown node) is reported, so its saved values stay untouched.
+  const Owned packed = hooks.empty() ? packed_of(step) : none();
+  const Owned targets = targets_to_python(plan, step);
+  return checked(Py_BuildValue("(szIOOOO)", step.node->name().c_str(),
+                               step.binding != nullptr ? step.binding->name : nullptr,
+                               static_cast<unsigned>(step.node->num_inputs()), step.runs ? Py_True : Py_False,
+                               names.get(), packed.get(), targets.get()));
+}
+
+}  // namespace
+
+PyObject* walk_graph(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 2, "walk() takes roots and wanted tensors, got ", count, " arguments");
+  try {
+    const Plan plan = walk(edges_of(arguments[0], "roots"), edges_of(arguments[1], "inputs"));
+    const Owned steps = list_of(plan.steps, [&](const Step& step) { return step_to_python(plan, step); });
+    const Owned roots = list_of(plan.roots, slot_to_python);
+    const Owned gradients = list_of(plan.gradients, [](const std::optional<SlotIndex>& slot) {
+      return slot.has_value() ? slot_to_python(*slot) : none();
+    });
+    return Py_BuildValue("(OOO)", steps.get(), roots.get(), gradients.get());
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* leaves_of(PyObject* /*module*/, PyObject* roots) {
+  HANDLE_TH_ERRORS
+  try {
+    return list_of(leaf_edges(edges_of(roots, "roots")), [](const torch::autograd::Edge& edge) {
+             auto& accumulator = static_cast<torch::autograd::AccumulateGrad&>(*edge.function);
+             return checked(THPVariable_Wrap(accumulator.variable));
+           })
+        .release();
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+}  // namespace backbind::python

@@ -1,0 +1,118 @@
+"""Random gradients for a live node: of the dtype, shape and layout of the results that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from torch.autograd.graph import GradientEdge, Node
+
+from tests.oracle.kinds import kind_of_shape
+from tests.oracle.outcome import SEED
+
+Results: TypeAlias = Mapping[tuple[Node, int], torch.Tensor]
+"""The results of a program by the node and position that their gradients arrive at."""
+
+
+_NO_RESULT = "was_default_constructed_"
+"""In the engine's complaint about a gradient for a result that the forward left undefined."""
+
+
+@dataclass(frozen=True)
+class GradientSpec:
+    """What the gradient of one result of the forward looks like."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    device: torch.device
+    like: torch.Tensor | None
+    """The result itself where it is known and not an ordinary dense tensor: then the gradient has its structure."""
+
+    exists: bool
+    """Whether the forward gave this result at all: a gradient for an undefined result is always undefined."""
+
+    @property
+    def kind(self) -> object:
+        return (self.exists, self.dtype, kind_of_shape(self.shape), None if self.like is None else self.like.layout)
+
+
+def gradient_specs(node: Node, results: Results) -> list[GradientSpec]:
+    """One for each gradient that ``node`` takes."""
+    return [_spec(node, position, results) for position in range(len(node._input_metadata))]
+
+
+def _spec(node: Node, position: int, results: Results) -> GradientSpec:
+    metadata = node._input_metadata[position]
+    like = results.get((node, position))
+    if like is not None and not like.is_nested and like.layout == torch.strided:
+        like = None
+    # A nested tensor has no shape that its metadata could tell.
+    shape = () if metadata.is_nested_tensor else tuple(metadata.shape)
+    exists = like is not None or shape != () or _result_exists(node, position)
+    return GradientSpec(metadata.dtype, shape, metadata.device, like, exists)
+
+
+def _result_exists(node: Node, position: int) -> bool:
+    """Ask the engine: metadata of an undefined result looks like that of a scalar from Python."""
+    metadata = node._input_metadata[position]
+    targets = [GradientEdge(function, at) for function, at in node.next_functions if function is not None]
+    if metadata.is_nested_tensor or not targets or len(node._input_metadata) == 1:
+        return True
+    gradient = torch.zeros((), dtype=metadata.dtype, device=metadata.device)
+    handle = node.register_prehook(lambda _: (None,) * len(node._input_metadata))
+    try:
+        torch.autograd.grad([GradientEdge(node, position)], targets[:1], [gradient], retain_graph=True, allow_unused=True)
+    except RuntimeError as error:
+        return _NO_RESULT not in str(error)
+    finally:
+        handle.remove()
+    return True
+
+
+def random_gradients(specs: list[GradientSpec]) -> list[torch.Tensor]:
+    """Random values, always the same ones."""
+    generator = torch.Generator().manual_seed(SEED)
+    return [_random(spec, generator) for spec in specs]
+
+
+def _random(spec: GradientSpec, generator: torch.Generator) -> torch.Tensor:
+    if spec.like is None:
+        return _random_values(spec.shape, spec.dtype, generator).to(spec.device)
+    like = spec.like.detach()
+    if like.is_nested and like.layout == torch.strided:
+        parts = [_random_values(tuple(part.shape), part.dtype, generator) for part in like.unbind()]
+        return torch.nested.as_nested_tensor(parts)
+    if like.layout == torch.sparse_coo:
+        values = _random_values(tuple(like._values().shape), like.dtype, generator)
+        made = torch.sparse_coo_tensor(like._indices(), values, like.shape, check_invariants=False)
+        return made._coalesced_(like.is_coalesced())
+    if like.layout in (torch.sparse_csr, torch.sparse_bsr):
+        values = _random_values(tuple(like.values().shape), like.dtype, generator)
+        return torch.sparse_compressed_tensor(
+            like.crow_indices(), like.col_indices(), values, like.shape, layout=like.layout
+        )
+    if like.layout in (torch.sparse_csc, torch.sparse_bsc):
+        values = _random_values(tuple(like.values().shape), like.dtype, generator)
+        return torch.sparse_compressed_tensor(
+            like.ccol_indices(), like.row_indices(), values, like.shape, layout=like.layout
+        )
+    assert like.layout == torch._mkldnn, f"no random gradient of layout {like.layout}"
+    return _random_values(tuple(like.shape), like.dtype, generator).to_mkldnn()
+
+
+def _random_values(
+    shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
+) -> torch.Tensor:
+    if dtype.is_floating_point or dtype.is_complex:
+        drawn_as = dtype if dtype in (torch.float64, torch.complex64, torch.complex128) else torch.float32
+        return torch.randn(shape, dtype=drawn_as, generator=generator).to(dtype)
+    return torch.randint(0, 2, shape, generator=generator).to(dtype)
+
+
+def scattered_in_memory(gradient: torch.Tensor) -> torch.Tensor:
+    """The same values at every second place of their memory: dense in no order."""
+    if gradient.layout != torch.strided or gradient.is_nested:
+        return gradient
+    return gradient.unsqueeze(-1).expand(*gradient.shape, 2).contiguous()[..., 0]

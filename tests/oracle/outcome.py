@@ -1,0 +1,41 @@
+"""What a call gave: gradients, or an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+SEED = 20260
+"""A formula may draw random numbers; both sides of a comparison then draw the same ones."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Gradients, or the exception that was raised instead."""
+
+    gradients: tuple[torch.Tensor | None, ...] = ()
+    error: tuple[type[BaseException], str] | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+
+def outcome_of(call: Callable[[], object]) -> Outcome:
+    """Run ``call`` and keep what came out of it."""
+    torch.default_generator.manual_seed(SEED)
+    try:
+        result = call()
+    except Exception as error:
+        return Outcome(error=(type(error), str(error)))
+    return Outcome(_as_gradients(result))
+
+
+def _as_gradients(result: object) -> tuple[torch.Tensor | None, ...]:
+    # A live node with one output returns it bare; a functional operator always returns a list.
+    if result is None or isinstance(result, torch.Tensor):
+        return (result,)
+    assert isinstance(result, Sequence)
+    return tuple(result)

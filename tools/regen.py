@@ -1,0 +1,46 @@
+"""Writes generated/ for the installed torch, or tells what is stale: ``python tools/regen.py --help``.
+
+The same entry serves people, ninja and bazel. A run with nothing to do ends before the generator is imported.
+"""
+
+import gc
+import os
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    # Run as a script, the first entry is this folder; the packages `tools` and `codegen` start at the
+    # checkout.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from tools.regen_support.actions import run
+from tools.regen_support.errors import BadInputError
+from tools.regen_support.messages import Progress, print_json
+from tools.regen_support.options import parse_options
+
+BAD_INPUT = 2
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line; the result is the exit code."""
+    # A run makes a few hundred thousand objects, drops hardly any and ends: collecting would only cost time.
+    gc.disable()
+    options = parse_options(arguments)
+    progress = Progress()
+    try:
+        return run(options, progress)
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough; the interpreter must not complain when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except BadInputError as error:
+        progress.done()
+        if options.as_json:
+            print_json({"error": str(error)})
+        else:
+            print(f"regen.py: {error}", file=sys.stderr)
+        return BAD_INPUT
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

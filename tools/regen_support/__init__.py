@@ -1,0 +1,1 @@
+"""What tools/regen.py is made of."""

@@ -1,0 +1,61 @@
+"""What ``--only NODE`` prints: the parts of the outputs that are about one node."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from codegen import names
+from codegen.output import MANIFEST
+from codegen.parse.nearest import nearest_name
+from tools.regen_support.errors import BadInputError
+from tools.regen_support.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """The lines of one output that are about a node."""
+
+    path: str
+    text: str
+
+
+def excerpts(outcome: Outcome, node: str) -> list[Excerpt]:
+    """The C++ block, the stub and the catalog entry of a node.
+
+    Raises:
+        BadInputError: there is no such node; the message has the nearest name.
+    """
+    nodes: dict[str, dict[str, str]] = json.loads(outcome.text(MANIFEST))["nodes"]
+    if node not in nodes:
+        raise BadInputError(_unknown(node, list(nodes), outcome.torch_version))
+    places = (
+        # Path, how the first line begins, how the first line after the last begins.
+        (f"cpp/{nodes[node]['shard']}.cpp", f"// ==== {node} ", ("// ==== ", "std::span<")),
+        ("python/ops/__init__.pyi", f"class {names.call_class(node)}(", ("@type_check_only",)),
+        ("python/ops/_catalog.py", f'    "{node}": NodeRecord(', ('    "', "}")),
+    )
+    return [Excerpt(path, _slice(outcome.text(path), first, end)) for path, first, end in places]
+
+
+def _slice(text: str, first: str, ends: tuple[str, ...]) -> str:
+    """From the line that begins with ``first`` up to the next that begins with one of ``ends``."""
+    lines = text.split("\n")
+    start = next((number for number, line in enumerate(lines) if line.startswith(first)), None)
+    if start is None:
+        return ""
+    stop = next(
+        (number for number in range(start + 1, len(lines)) if lines[number].startswith(ends)), len(lines)
+    )
+    return "\n".join(lines[start:stop]).rstrip("\n")
+
+
+def _unknown(node: str, known: list[str], version: str) -> str:
+    message = f"torch {version} has no node '{node}'"
+    near = nearest_name(node, known)
+    if near is None:
+        # People also ask by the operator: mul -> MulBackward0.
+        plain = node.replace("_", "").lower()
+        begin = [name for name in known if name.lower().startswith(f"{plain}backward")]
+        near = ", ".join(f"{name}" for name in begin[:5]) or None
+    return message if near is None else f"{message}\nhint: did you mean {near}?"
