@@ -180,7 +180,7 @@ def _prologue(node: NodeSpec) -> tuple[str, ...]:
     if any(one.uses("retain_variables") for one in parsed):
         # A functional backward leaves its arguments as they are, so buffers may never be reused.
         lines.append("constexpr bool retain_variables = true;")
-    if node.origin != "foreach" and any(len(formula.inputs) == 1 for formula in node.formulas):
+    if any(_is_zero_without_gradients(node, formula) for formula in node.formulas):
         lines.append("const bool any_grad_defined = any_defined(grads);")
     begin = ""
     for one in node.inputs:
@@ -223,9 +223,21 @@ def _assignment(
             f"      grad_inputs[{one.name}_begin + i] = ("
         ), "      );\n    }", ()
     if one.is_list:
-        opening = "    std::vector<Tensor> gradients;\n    if (any_grad_defined) gradients = ("
-        return opening, "    );", (_place(node, position, "gradients"),)
-    return f"    if (any_grad_defined) grad_inputs[{_slot(node, position)}] = (", "    );", ()
+        return "    std::vector<Tensor> gradients = (", "    );", (_place(node, position, "gradients"),)
+    guard = "if (any_grad_defined) " if _is_zero_without_gradients(node, formula) else ""
+    return f"    {guard}grad_inputs[{_slot(node, position)}] = (", "    );", ()
+
+
+def _is_zero_without_gradients(node: NodeSpec, formula: Formula) -> bool:
+    """Whether a node struct leaves the formula out when all gradients are undefined.
+
+    It does so where the formula is for one tensor, unless it says that the derivative is not implemented: that is an
+    error whatever comes in.
+    """
+    if node.origin == "foreach" or len(formula.inputs) != 1 or "[i]" in formula.resolved:
+        return False
+    one = next(one for one in node.inputs if one.name == formula.inputs[0])
+    return not one.is_list and all(call.name != "not_implemented" for call in formula.parsed.calls)
 
 
 def _slot(node: NodeSpec, position: int) -> str:

@@ -15,6 +15,10 @@ bool is_defined(const std::optional<at::Tensor>& tensor) { return tensor.has_val
 
 }  // namespace
 
+at::Tensor root_gradient(const std::optional<at::Tensor>& given, const at::Tensor& implicit) {
+  return is_defined(given) ? *given : implicit;
+}
+
 at::Tensor sum_gradients(const std::optional<at::Tensor>& total, const std::optional<at::Tensor>& gradient) {
   if (!is_defined(total)) return gradient.value_or(at::Tensor());
   if (!is_defined(gradient)) return *total;
@@ -40,11 +44,13 @@ void register_gradient_operators() {
     auto* library = std::make_unique<torch::Library>(torch::Library::FRAGMENT, "backbind", std::nullopt, __FILE__,
                                                      __LINE__)
                         .release();
+    library->def("root_gradient(Tensor? given, Tensor implicit) -> Tensor", {at::Tag::pt2_compliant_tag});
     library->def("sum_gradients(Tensor? total, Tensor? gradient) -> Tensor", {at::Tag::pt2_compliant_tag});
     library->def("fit_gradient(Tensor? gradient, SymInt[] sizes, ScalarType dtype) -> Tensor",
                  {at::Tag::pt2_compliant_tag});
     for (const auto key :
          {c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::FuncTorchBatchedDecomposition}) {
+      library->impl("root_gradient", torch::dispatch(key, TORCH_FN(root_gradient)));
       library->impl("sum_gradients", torch::dispatch(key, TORCH_FN(sum_gradients)));
       library->impl("fit_gradient", torch::dispatch(key, TORCH_FN(fit_gradient)));
     }

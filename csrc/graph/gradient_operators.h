@@ -9,9 +9,13 @@
 namespace backbind {
 
 // Defines them in the dispatcher, once for the process:
+//   root_gradient(Tensor? given, Tensor implicit) -> Tensor
 //   sum_gradients(Tensor? total, Tensor? gradient) -> Tensor
 //   fit_gradient(Tensor? gradient, SymInt[] sizes, ScalarType dtype) -> Tensor
 void register_gradient_operators();
+
+// The gradient with which a scalar output starts: `implicit`, unless one is given.
+at::Tensor root_gradient(const std::optional<at::Tensor>& given, const at::Tensor& implicit);
 
 // What a slot holds after `gradient` has arrived at a slot that held `total`. Undefined counts as zero.
 at::Tensor sum_gradients(const std::optional<at::Tensor>& total, const std::optional<at::Tensor>& gradient);

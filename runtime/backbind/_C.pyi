@@ -1,6 +1,6 @@
 """The compiled part of backbind; use the package instead."""
 
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import torch
 
@@ -37,4 +37,11 @@ class Operator:
 
 def make_operators() -> list[Operator]: ...
 def binding_name(node: object, /) -> str | None: ...
+RawTarget: TypeAlias = tuple[int, int, tuple[list[int], torch.dtype] | None]
+RawStep: TypeAlias = tuple[str, str | None, int, bool, list[str], tuple[object, ...] | None, list[RawTarget | None]]
+
+def walk(
+    roots: list[torch.Tensor], wanted: list[torch.Tensor], /
+) -> tuple[list[RawStep], list[tuple[int, int]], list[tuple[int, int] | None]]: ...
+def leaves(roots: list[torch.Tensor], /) -> list[torch.Tensor]: ...
 def pack(node: object, /) -> tuple[object, ...] | None: ...

@@ -22,6 +22,7 @@ load_compiled_part()
 
 from backbind import ops
 from backbind._namespace import pack
+from backbind.trace import TraceError, leaves, trace
 
-__all__ = ["ops", "pack"]
+__all__ = ["TraceError", "leaves", "ops", "pack", "trace"]
 __version__ = "0.1.0"

@@ -38,6 +38,16 @@ def excerpts(outcome: Outcome, node: str) -> list[Excerpt]:
     return [Excerpt(path, _slice(outcome.text(path), first, end)) for path, first, end in places]
 
 
+def reference_entry(outcome: Outcome, node: str) -> Excerpt:
+    """The entry of a node on its page of the reference."""
+    for path in outcome.outputs:
+        if path.startswith("reference/"):
+            entry = _slice(outcome.text(path), f"## {node}", ("## ",))
+            if entry.split("\n", 1)[0] == f"## {node}":
+                return Excerpt(path, entry)
+    raise LookupError(f"no page of the reference has an entry for '{node}'")
+
+
 def _slice(text: str, first: str, ends: tuple[str, ...]) -> str:
     """From the line that begins with ``first`` up to the next that begins with one of ``ends``."""
     lines = text.split("\n")

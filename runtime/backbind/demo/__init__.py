@@ -1,0 +1,1 @@
+"""The demonstration: a small real network on real data, its backward taken apart at every step."""
