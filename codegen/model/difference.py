@@ -75,7 +75,7 @@ def describe(difference: Difference) -> str:
     formulas = _count(difference, "formula")
     saved = _count(difference, "saved value")
     lines = [
-        f"torch {difference.old_version} -> {difference.new_version}: {len(difference.added)} nodes added, "
+        f"torch {difference.old_version} -> {difference.new_version}: {_nodes(len(difference.added))} added, "
         f"{len(difference.removed)} removed, {formulas} with changed formulas, "
         f"{saved} with changed saved values"
     ]
@@ -92,6 +92,10 @@ def describe(difference: Difference) -> str:
             lines += [f"    - {change.old}"] if change.old is not None else []
             lines += [f"    + {change.new}"] if change.new is not None else []
     return "\n".join(lines) + "\n"
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def _count(difference: Difference, kind: str) -> int:

@@ -135,7 +135,9 @@ at::ScalarType ArgumentReader::scalar_type() { return checked_scalar_type(next()
 
 std::vector<at::ScalarType> ArgumentReader::scalar_type_list() {
   std::vector<at::ScalarType> types;
-  for (const int64_t number : next().toIntVector()) types.push_back(checked_scalar_type(number));
+  const auto list = next().toList();  // of ints, or of anything where it came from Python through the dispatcher
+  types.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) types.push_back(checked_scalar_type(list.get(i).toInt()));
   return types;
 }
 

@@ -38,6 +38,14 @@ inline Owned checked(PyObject* object) {
   return Owned(object);
 }
 
+// A list of what `convert` makes of each item of `items`.
+Owned list_of(const auto& items, auto convert) {
+  Owned list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  Py_ssize_t position = 0;
+  for (const auto& item : items) PyList_SET_ITEM(list.get(), position++, convert(item).release());
+  return list;
+}
+
 // Releases the GIL while it lives.
 class GilReleased {
  public:

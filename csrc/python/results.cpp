@@ -5,7 +5,7 @@
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
 #include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <utility>
 
@@ -18,35 +18,88 @@ Owned borrowed(PyObject* object) {
   return Owned(object);
 }
 
+Owned integer_to_python(int64_t value) { return checked(PyLong_FromLongLong(value)); }
+
 Owned dtype_to_python(int64_t number) {
   return borrowed(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(number))));
+}
+
+Owned tensor_to_python(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
+
+Owned scalar_to_python(const at::Scalar& scalar) {
+  if (scalar.isSymbolic()) return Owned(py::cast(scalar).release().ptr());
+  if (scalar.isBoolean()) return checked(PyBool_FromLong(scalar.toBool()));
+  if (scalar.isIntegral(/*includeBool=*/false)) {
+    // Only a number above the range of int64 is held as an unsigned one.
+    return scalar.type() == at::ScalarType::UInt64 ? checked(PyLong_FromUnsignedLongLong(scalar.toUInt64()))
+                                                   : integer_to_python(scalar.toLong());
+  }
+  if (scalar.isComplex()) {
+    const auto value = scalar.toComplexDouble();
+    return checked(PyComplex_FromDoubles(value.real(), value.imag()));
+  }
+  return checked(PyFloat_FromDouble(scalar.toDouble()));
 }
 
 Owned value_to_python(ValueKind kind, const c10::IValue& value) {
   if (value.isNone()) return borrowed(Py_None);
   switch (kind) {
+    case ValueKind::OptionalTensor:
+      return tensor_to_python(value.toTensor());
+    case ValueKind::TensorList:
+      return list_of(value.toTensorVector(), tensor_to_python);
+    case ValueKind::OptionalTensorList:
+      return list_of(value.toListRef(), [](const c10::IValue& item) {
+        return item.isNone() ? borrowed(Py_None) : tensor_to_python(item.toTensor());
+      });
+    case ValueKind::Bool:
+    case ValueKind::OptionalBool:
+      return checked(PyBool_FromLong(value.toBool()));
+    case ValueKind::Int:
+    case ValueKind::OptionalInt:
+      return integer_to_python(value.toInt());
+    case ValueKind::IntList:
+    case ValueKind::OptionalIntList:
+      return list_of(value.toIntVector(), integer_to_python);
+    case ValueKind::SymInt:
+    case ValueKind::OptionalSymInt:
+      return sym_int_to_python(value.toSymInt());
+    case ValueKind::SymIntList:
+    case ValueKind::OptionalSymIntList:
+      return list_of(value.toSymIntVector(), sym_int_to_python);
+    case ValueKind::Double:
+    case ValueKind::OptionalDouble:
+      return checked(PyFloat_FromDouble(value.toDouble()));
+    case ValueKind::Scalar:
+    case ValueKind::OptionalScalar:
+      return scalar_to_python(value.toScalar());
+    case ValueKind::ScalarList:
+      return list_of(value.toListRef(), [](const c10::IValue& item) { return scalar_to_python(item.toScalar()); });
     case ValueKind::ScalarType:
     case ValueKind::OptionalScalarType:
       return dtype_to_python(value.toInt());
-    case ValueKind::ScalarTypeList: {
-      const auto numbers = value.toIntVector();
-      Owned list = checked(PyList_New(static_cast<Py_ssize_t>(numbers.size())));
-      for (size_t i = 0; i < numbers.size(); ++i) {
-        PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), dtype_to_python(numbers[i]).release());
-      }
-      return list;
-    }
+    case ValueKind::ScalarTypeList:
+      return list_of(value.toIntVector(), dtype_to_python);
     case ValueKind::Layout:
     case ValueKind::OptionalLayout:
       return borrowed(reinterpret_cast<PyObject*>(torch::getTHPLayout(value.toLayout())));
-    case ValueKind::OptionalTensor:
-      return checked(THPVariable_Wrap(value.toTensor()));
-    default:
-      return Owned(torch::jit::toPyObject(value).release().ptr());
+    case ValueKind::OptionalDevice:
+      return checked(THPDevice_New(value.toDevice()));
+    case ValueKind::String:
+    case ValueKind::OptionalString: {
+      const std::string& text = value.toStringRef();
+      return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+    }
   }
+  return borrowed(Py_None);
 }
 
 }  // namespace
+
+Owned sym_int_to_python(const c10::SymInt& value) {
+  if (const auto number = value.maybe_as_int()) return integer_to_python(*number);
+  return Owned(py::cast(value).release().ptr());
+}
 
 Owned gradients_to_python(variable_list&& gradients) {
   Owned list = checked(PyList_New(static_cast<Py_ssize_t>(gradients.size())));
@@ -60,7 +113,12 @@ Owned gradients_to_python(variable_list&& gradients) {
 
 Owned packed_to_python(const Binding& binding, const ivalue_list& values) {
   Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  PyTuple_SET_ITEM(tuple.get(), 0, torch::jit::toPyObject(values[0]).release().ptr());
+  const auto needed = values[0].toBoolList();
+  Owned flags = checked(PyList_New(static_cast<Py_ssize_t>(needed.size())));
+  for (size_t i = 0; i < needed.size(); ++i) {
+    PyList_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(i), checked(PyBool_FromLong(needed.get(i))).release());
+  }
+  PyTuple_SET_ITEM(tuple.get(), 0, flags.release());
   for (size_t i = 1; i < values.size(); ++i) {
     Owned item = value_to_python(binding.arguments[i - 1].kind, values[i]);
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());

@@ -8,6 +8,9 @@
 
 namespace backbind::python {
 
+// An int, or a torch.SymInt for a symbolic size.
+Owned sym_int_to_python(const c10::SymInt& value);
+
 // A list of tensors; undefined ones become None.
 Owned gradients_to_python(variable_list&& gradients);
 

@@ -6,7 +6,6 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/csrc/jit/python/pybind_utils.h>
 
 #include "capture/walk.h"
 #include "graph/fit.h"
@@ -34,22 +33,13 @@ edge_list edges_of(PyObject* tensors, const char* what) {
   return edges;
 }
 
-Owned list_of(const auto& items, auto convert) {
-  Owned list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
-  Py_ssize_t position = 0;
-  for (const auto& item : items) PyList_SET_ITEM(list.get(), position++, convert(item).release());
-  return list;
-}
-
 Owned none() { return checked(Py_BuildValue("")); }
 
 Owned slot_to_python(const SlotIndex& slot) { return checked(Py_BuildValue("(nn)", slot.step, slot.input)); }
 
 Owned fit_to_python(const std::optional<Fit>& fit) {
   if (!fit.has_value()) return none();
-  const Owned sizes = list_of(fit->sizes, [](const c10::SymInt& size) {
-    return Owned(torch::jit::toPyObject(c10::IValue(size)).release().ptr());
-  });
+  const Owned sizes = list_of(fit->sizes, sym_int_to_python);
   return checked(Py_BuildValue("(OO)", sizes.get(), torch::getTHPDtype(fit->dtype)));
 }
 

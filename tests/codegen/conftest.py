@@ -1,4 +1,6 @@
-"""What tests of the generator share, made once: facts and model of the installed torch, files of the next one."""
+"""What tests of the generator share, made once: facts and model of the installed torch, files of the next
+one.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def judge(operators: Operators, vocabulary: Vocabulary) -> Judge:
 
 @pytest.fixture(scope="session")
 def kept_facts() -> Cache:
-    """Facts of the installed torch, as tools/regen.py keeps them: each is found only if nothing behind it changed."""
+    """Facts of a torch, as tools/regen.py keeps them: each is found only if nothing behind it changed."""
     return Cache(Options.cache)
 
 

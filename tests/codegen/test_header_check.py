@@ -1,4 +1,6 @@
-"""The model against the node structs of the header: equal for the real torch, and each kind of difference is named."""
+"""The model against the node structs of the header: equal for the real torch, and each kind of difference is
+named.
+"""
 
 from __future__ import annotations
 
@@ -102,8 +104,8 @@ def reorder(fields: Mapping[str, str]) -> dict[str, str]:
         (
             reorder,
             [
-                "MulBackward0: the header orders its fields self_scalar_type, self_, other_scalar_type, other_; "
-                "the model other_, other_scalar_type, self_, self_scalar_type"
+                "MulBackward0: the header orders its fields self_scalar_type, self_, other_scalar_type, "
+                "other_; the model other_, other_scalar_type, self_, self_scalar_type"
             ],
         ),
     ],

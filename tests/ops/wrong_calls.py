@@ -11,10 +11,10 @@ import json
 import random
 import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import backbind
 import torch
@@ -187,6 +187,11 @@ def ending(call: Call, through_dispatcher: bool) -> str:
     return "returned"
 
 
+def _write(journal: IO[str], record: Mapping[str, object]) -> None:
+    journal.write(json.dumps(record) + "\n")
+    journal.flush()
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
@@ -203,9 +208,8 @@ def main(arguments: Sequence[str]) -> int:
             call = maker.make()
             if number < options.skip:
                 continue
-            for record in ({"number": number, "call": call.describe()}, {"ending": ending(call, options.dispatcher)}):
-                journal.write(json.dumps(record) + "\n")
-                journal.flush()
+            _write(journal, {"number": number, "call": call.describe()})
+            _write(journal, {"ending": ending(call, options.dispatcher)})
     return 0
 
 

@@ -1,0 +1,23 @@
+    "AminmaxBackward0": NodeRecord(
+        operator='aminmax',
+        forward_schema='aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)',
+        dispatch_key='Default',
+        origin='entry',
+        inputs=('self',),
+        outputs=('min', 'max'),
+        mode='delegate',
+        reason="'aminmax_backward' in the formula of 'self' is not exported by torch",
+        yaml='derivatives.yaml',
+        line=1213,
+        doc="Backward of aminmax as a pure function of gradients and saved values.\n\nForward: aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)\n\nFormulas:\n  self: aminmax_backward(self, dim, keepdim, grad_min, grad_max, min, max)\n\nArgs:\n  grads: the gradient of 'min', 'max'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self'\n  dim (int?): the forward's argument 'dim'\n  keepdim (bool): the forward's argument 'keepdim'\n  self (Tensor?): the forward's argument 'self'\n  max (Tensor?): the forward's result 'max'\n  min (Tensor?): the forward's result 'min'\n\nReturns:\n  The gradient of 'self'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:1213 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), 'aminmax_backward(self, dim, keepdim, grad_min, grad_max, min, max)', 1214),
+        ),
+        arguments=(
+            ArgumentRecord('dim', 'int?', 'int | None', 'dim', "the forward's argument 'dim'"),
+            ArgumentRecord('keepdim', 'bool', 'bool', 'keepdim', "the forward's argument 'keepdim'"),
+            ArgumentRecord('self', 'Tensor?', 'Tensor | None', 'self', "the forward's argument 'self'"),
+            ArgumentRecord('max', 'Tensor?', 'Tensor | None', 'max', "the forward's result 'max'"),
+            ArgumentRecord('min', 'Tensor?', 'Tensor | None', 'min', "the forward's result 'min'"),
+        ),
+    ),

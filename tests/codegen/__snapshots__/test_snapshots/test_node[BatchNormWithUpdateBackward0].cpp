@@ -1,0 +1,113 @@
+// ==== BatchNormWithUpdateBackward0 =========================================================================
+// BatchNormWithUpdateBackward0(Tensor?[] grads, bool[3] needs_input_grad, float eps, Tensor? input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? result1, Tensor? result2, Tensor? result3) -> Tensor[]
+//
+// _batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)
+//   input, weight, bias: grad.defined() ? batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2, /*update*/true, eps, grad_input_mask, retain_variables ? result3.clone() : result3) : std::tuple<Tensor, Tensor, Tensor>()
+//
+// inline: every name in its formulas links
+variable_list BatchNormWithUpdateBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 3> needs_input_grad,
+    [[maybe_unused]] double eps,
+    [[maybe_unused]] const at::Tensor& input,
+    [[maybe_unused]] const at::Tensor& running_mean,
+    [[maybe_unused]] const at::Tensor& running_var,
+    [[maybe_unused]] const at::Tensor& weight,
+    [[maybe_unused]] const at::Tensor& result1,
+    [[maybe_unused]] const at::Tensor& result2,
+    [[maybe_unused]] const at::Tensor& result3) {
+  variable_list grad_inputs(3);
+  const auto& grad = grads[0];
+  constexpr bool retain_variables = true;
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) {
+    const std::array<bool, 3> grad_input_mask{needs_input_grad[0], needs_input_grad[1], needs_input_grad[2]};
+    auto gradients = (
+#line BACKBIND_LINE_BatchNormWithUpdateBackward0_input_weight_bias BACKBIND_YAML
+      grad.defined() ? batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2, /*update*/true, eps, grad_input_mask, retain_variables ? result3.clone() : result3) : std::tuple<Tensor, Tensor, Tensor>()
+#line 1 "BatchNormWithUpdateBackward0 (generated)"
+    );
+    if (needs_input_grad[0]) grad_inputs[0] = std::move(std::get<0>(gradients));
+    if (needs_input_grad[1]) grad_inputs[1] = std::move(std::get<1>(gradients));
+    if (needs_input_grad[2]) grad_inputs[2] = std::move(std::get<2>(gradients));
+  }
+  return grad_inputs;
+}
+
+variable_list BatchNormWithUpdateBackward0_apply_delegate(variable_list&& grads, std::array<bool, 3> needs_input_grad,
+    double eps,
+    const at::Tensor& input,
+    const at::Tensor& running_mean,
+    const at::Tensor& running_var,
+    const at::Tensor& weight,
+    const at::Tensor& result1,
+    const at::Tensor& result2,
+    const at::Tensor& result3) {
+  DelegateEdges edges(3);
+  edges.add(needs_input_grad[0]);
+  edges.add(needs_input_grad[1]);
+  edges.add(needs_input_grad[2]);
+  const DelegateOwner owner(make_delegate<structs::BatchNormWithUpdateBackward0>(std::move(edges)));
+  auto* node = static_cast<structs::BatchNormWithUpdateBackward0*>(&owner.node());
+  {
+    FieldFiller fill;
+    fill.tensor(node->input_, input);
+    fill.tensor(node->running_mean_, running_mean);
+    fill.tensor(node->running_var_, running_var);
+    fill.tensor(node->weight_, weight);
+    fill.tensor(node->result1_, result1);
+    fill.tensor(node->result2_, result2);
+    fill.tensor(node->result3_, result3);
+  }
+  node->eps = eps;
+  return node->apply(std::move(grads));
+}
+
+static variable_list BatchNormWithUpdateBackward0_call(decltype(&BatchNormWithUpdateBackward0_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
+  ArgumentReader reader("BatchNormWithUpdateBackward0", arguments, 9);
+  const auto needs_input_grad = reader.needs_input_grad<3>();
+  const auto eps = reader.floating();
+  const auto input = reader.tensor();
+  const auto running_mean = reader.tensor();
+  const auto running_var = reader.tensor();
+  const auto weight = reader.tensor();
+  const auto result1 = reader.tensor();
+  const auto result2 = reader.tensor();
+  const auto result3 = reader.tensor();
+  check_gradient_count("BatchNormWithUpdateBackward0", grads, 1);
+  return functional(variable_list(grads), needs_input_grad, eps, input, running_mean, running_var, weight, result1, result2, result3);
+}
+
+variable_list BatchNormWithUpdateBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return BatchNormWithUpdateBackward0_call(&BatchNormWithUpdateBackward0_apply_functional, grads, arguments);
+}
+
+variable_list BatchNormWithUpdateBackward0_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return BatchNormWithUpdateBackward0_call(&BatchNormWithUpdateBackward0_apply_delegate, grads, arguments);
+}
+
+void BatchNormWithUpdateBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::BatchNormWithUpdateBackward0&>(base);
+  writer.needs_input_grad({1, 1, 1});
+  writer.floating(node.eps);
+  writer.tensor(node.input_);
+  writer.tensor(node.running_mean_);
+  writer.tensor(node.running_var_);
+  writer.tensor(node.weight_);
+  writer.tensor(node.result1_);
+  writer.tensor(node.result2_);
+  writer.tensor(node.result3_);
+}
+
+constexpr std::array<Argument, 8> BatchNormWithUpdateBackward0_arguments{{    {"eps", ValueKind::Double},    {"input", ValueKind::OptionalTensor},    {"running_mean", ValueKind::OptionalTensor},    {"running_var", ValueKind::OptionalTensor},    {"weight", ValueKind::OptionalTensor},    {"result1", ValueKind::OptionalTensor},    {"result2", ValueKind::OptionalTensor},    {"result3", ValueKind::OptionalTensor}}};
+
+const Binding BatchNormWithUpdateBackward0_binding{
+    "BatchNormWithUpdateBackward0",
+    "BatchNormWithUpdateBackward0(Tensor?[] grads, bool[3] needs_input_grad, float eps, Tensor? input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? result1, Tensor? result2, Tensor? result3) -> Tensor[]",
+    &typeid(structs::BatchNormWithUpdateBackward0),
+    3,
+    1,
+    true,
+    false,
+    BatchNormWithUpdateBackward0_arguments,
+    &BatchNormWithUpdateBackward0_apply_functional_ivalue,
+    &BatchNormWithUpdateBackward0_apply_delegate_ivalue,
+    &BatchNormWithUpdateBackward0_pack};

@@ -1,0 +1,22 @@
+    "BlockDiagBackward0": NodeRecord(
+        operator='block_diag',
+        forward_schema='block_diag(Tensor[] tensors) -> Tensor',
+        dispatch_key='Default',
+        origin='entry',
+        inputs=('tensors',),
+        outputs=('result',),
+        mode='delegate',
+        reason="'block_diag_backward' in the formula of 'tensors' is not exported by torch",
+        yaml='derivatives.yaml',
+        line=564,
+        doc="Backward of block_diag as a pure function of gradients and saved values.\n\nForward: block_diag(Tensor[] tensors) -> Tensor\n\nFormulas:\n  tensors: block_diag_backward(grad, to_args_sizes(tensors), to_args_scalartypes(tensors))\n\nArgs:\n  grads: the gradient of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'tensors'\n  tensors_args_scalartypes (ScalarType[]): 'to_args_scalartypes(tensors)' of the forward\n  tensors_args_sizes_values (int[]): values of 'to_args_sizes(tensors)' of the forward\n  tensors_args_sizes_lengths (int[]): lengths of 'to_args_sizes(tensors)' of the forward\n  tensors_size (int): length of the argument 'tensors'\n\nReturns:\n  The gradient of each element of 'tensors'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:564 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('tensors',), 'block_diag_backward(grad, to_args_sizes(tensors), to_args_scalartypes(tensors))', 565),
+        ),
+        arguments=(
+            ArgumentRecord('tensors_args_scalartypes', 'ScalarType[]', 'Sequence[torch.dtype]', 'tensors_args_scalartypes', "'to_args_scalartypes(tensors)' of the forward"),
+            ArgumentRecord('tensors_args_sizes_values', 'int[]', 'Sequence[int]', 'tensors_args_sizes', "values of 'to_args_sizes(tensors)' of the forward"),
+            ArgumentRecord('tensors_args_sizes_lengths', 'int[]', 'Sequence[int]', 'tensors_args_sizes', "lengths of 'to_args_sizes(tensors)' of the forward"),
+            ArgumentRecord('tensors_size', 'int', 'int', 'tensors_size', "length of the argument 'tensors'"),
+        ),
+    ),

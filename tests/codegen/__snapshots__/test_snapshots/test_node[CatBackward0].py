@@ -1,0 +1,23 @@
+    "CatBackward0": NodeRecord(
+        operator='cat',
+        forward_schema='cat(Tensor[] tensors, int dim=0) -> Tensor',
+        dispatch_key='Default',
+        origin='entry',
+        inputs=('tensors',),
+        outputs=('result',),
+        mode='delegate',
+        reason="'cat_tensors_backward' in the formula of 'tensors' is not exported by torch",
+        yaml='derivatives.yaml',
+        line=386,
+        doc="Backward of cat as a pure function of gradients and saved values.\n\nForward: cat(Tensor[] tensors, int dim=0) -> Tensor\n\nFormulas:\n  tensors: cat_tensors_backward(grad, to_args_sizes_symint(tensors), to_args_scalartypes(tensors), dim)\n\nArgs:\n  grads: the gradient of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'tensors'\n  dim (int): the forward's argument 'dim'\n  tensors_args_scalartypes (ScalarType[]): 'to_args_scalartypes(tensors)' of the forward\n  tensors_args_sizes_symint_values (SymInt[]): values of 'to_args_sizes_symint(tensors)' of the forward\n  tensors_args_sizes_symint_lengths (int[]): lengths of 'to_args_sizes_symint(tensors)' of the forward\n  tensors_size (int): length of the argument 'tensors'\n\nReturns:\n  The gradient of each element of 'tensors'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:386 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('tensors',), 'cat_tensors_backward(grad, to_args_sizes_symint(tensors), to_args_scalartypes(tensors), dim)', 387),
+        ),
+        arguments=(
+            ArgumentRecord('dim', 'int', 'int', 'dim', "the forward's argument 'dim'"),
+            ArgumentRecord('tensors_args_scalartypes', 'ScalarType[]', 'Sequence[torch.dtype]', 'tensors_args_scalartypes', "'to_args_scalartypes(tensors)' of the forward"),
+            ArgumentRecord('tensors_args_sizes_symint_values', 'SymInt[]', 'Sequence[IntLike]', 'tensors_args_sizes_symint', "values of 'to_args_sizes_symint(tensors)' of the forward"),
+            ArgumentRecord('tensors_args_sizes_symint_lengths', 'int[]', 'Sequence[int]', 'tensors_args_sizes_symint', "lengths of 'to_args_sizes_symint(tensors)' of the forward"),
+            ArgumentRecord('tensors_size', 'int', 'int', 'tensors_size', "length of the argument 'tensors'"),
+        ),
+    ),

@@ -1,0 +1,21 @@
+    "CdistBackwardBackward0": NodeRecord(
+        operator='_cdist_backward',
+        forward_schema='_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor',
+        dispatch_key='Default',
+        origin='entry',
+        inputs=('grad', 'x1', 'x2', 'cdist'),
+        outputs=('result',),
+        mode='inline',
+        reason='every name in its formulas links',
+        yaml='derivatives.yaml',
+        line=1362,
+        doc='Backward of _cdist_backward as a pure function of gradients and saved values.\n\nForward: _cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor\n\nFormulas:\n  grad: not_implemented("_cdist_backward")\n  x1: not_implemented("_cdist_backward")\n  x2: not_implemented("_cdist_backward")\n  cdist: not_implemented("_cdist_backward")\n\nArgs:\n  grads: the gradient of \'result\'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for \'grad\', \'x1\', \'x2\', \'cdist\'\n\nReturns:\n  The gradient of \'grad\', \'x1\', \'x2\', \'cdist\'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:1362 of torch 2.13.0.',
+        formulas=(
+            FormulaRecord(('grad',), 'not_implemented("_cdist_backward")', 1363),
+            FormulaRecord(('x1',), 'not_implemented("_cdist_backward")', 1364),
+            FormulaRecord(('x2',), 'not_implemented("_cdist_backward")', 1365),
+            FormulaRecord(('cdist',), 'not_implemented("_cdist_backward")', 1366),
+        ),
+        arguments=(
+        ),
+    ),

@@ -1,0 +1,117 @@
+// ==== ConvolutionBackward0 =================================================================================
+// ConvolutionBackward0(Tensor?[] grads, bool[3] needs_input_grad, SymInt[]? bias_sym_sizes_opt, SymInt[] dilation, SymInt groups, Tensor? input, SymInt[] output_padding, SymInt[] padding, SymInt[] stride, bool transposed, Tensor? weight) -> Tensor[]
+//
+// convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
+//   input, weight, bias: grad.defined() ? convolution_backward_symint(grad, input, weight, bias->sym_sizes(), stride, padding, dilation, transposed, output_padding, groups, grad_input_mask) : std::tuple<Tensor, Tensor, Tensor>()
+//
+// inline: every name in its formulas links
+variable_list ConvolutionBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 3> needs_input_grad,
+    [[maybe_unused]] c10::OptionalArray<c10::SymInt> bias_sym_sizes_opt,
+    [[maybe_unused]] const std::vector<c10::SymInt>& dilation,
+    [[maybe_unused]] const c10::SymInt& groups,
+    [[maybe_unused]] const at::Tensor& input,
+    [[maybe_unused]] const std::vector<c10::SymInt>& output_padding,
+    [[maybe_unused]] const std::vector<c10::SymInt>& padding,
+    [[maybe_unused]] const std::vector<c10::SymInt>& stride,
+    [[maybe_unused]] bool transposed,
+    [[maybe_unused]] const at::Tensor& weight) {
+  variable_list grad_inputs(3);
+  const auto& grad = grads[0];
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) {
+    const std::array<bool, 3> grad_input_mask{needs_input_grad[0], needs_input_grad[1], needs_input_grad[2]};
+    auto gradients = (
+#line BACKBIND_LINE_ConvolutionBackward0_input_weight_bias BACKBIND_YAML
+      grad.defined() ? convolution_backward_symint(grad, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, grad_input_mask) : std::tuple<Tensor, Tensor, Tensor>()
+#line 1 "ConvolutionBackward0 (generated)"
+    );
+    if (needs_input_grad[0]) grad_inputs[0] = std::move(std::get<0>(gradients));
+    if (needs_input_grad[1]) grad_inputs[1] = std::move(std::get<1>(gradients));
+    if (needs_input_grad[2]) grad_inputs[2] = std::move(std::get<2>(gradients));
+  }
+  return grad_inputs;
+}
+
+variable_list ConvolutionBackward0_apply_delegate(variable_list&& grads, std::array<bool, 3> needs_input_grad,
+    c10::OptionalArray<c10::SymInt> bias_sym_sizes_opt,
+    const std::vector<c10::SymInt>& dilation,
+    const c10::SymInt& groups,
+    const at::Tensor& input,
+    const std::vector<c10::SymInt>& output_padding,
+    const std::vector<c10::SymInt>& padding,
+    const std::vector<c10::SymInt>& stride,
+    bool transposed,
+    const at::Tensor& weight) {
+  DelegateEdges edges(3);
+  edges.add(needs_input_grad[0]);
+  edges.add(needs_input_grad[1]);
+  edges.add(needs_input_grad[2]);
+  const DelegateOwner owner(make_delegate<structs::ConvolutionBackward0>(std::move(edges)));
+  auto* node = static_cast<structs::ConvolutionBackward0*>(&owner.node());
+  {
+    FieldFiller fill;
+    fill.tensor(node->input_, input);
+    fill.tensor(node->weight_, weight);
+  }
+  node->bias_sym_sizes_opt = bias_sym_sizes_opt;
+  node->dilation = dilation;
+  node->groups = groups;
+  node->output_padding = output_padding;
+  node->padding = padding;
+  node->stride = stride;
+  node->transposed = transposed;
+  return node->apply(std::move(grads));
+}
+
+static variable_list ConvolutionBackward0_call(decltype(&ConvolutionBackward0_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
+  ArgumentReader reader("ConvolutionBackward0", arguments, 10);
+  const auto needs_input_grad = reader.needs_input_grad<3>();
+  const auto bias_sym_sizes_opt = reader.optional_sym_int_list();
+  const auto dilation = reader.sym_int_list();
+  const auto groups = reader.sym_int();
+  const auto input = reader.tensor();
+  const auto output_padding = reader.sym_int_list();
+  const auto padding = reader.sym_int_list();
+  const auto stride = reader.sym_int_list();
+  const auto transposed = reader.boolean();
+  const auto weight = reader.tensor();
+  check_gradient_count("ConvolutionBackward0", grads, 1);
+  return functional(variable_list(grads), needs_input_grad, bias_sym_sizes_opt, dilation, groups, input, output_padding, padding, stride, transposed, weight);
+}
+
+variable_list ConvolutionBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ConvolutionBackward0_call(&ConvolutionBackward0_apply_functional, grads, arguments);
+}
+
+variable_list ConvolutionBackward0_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ConvolutionBackward0_call(&ConvolutionBackward0_apply_delegate, grads, arguments);
+}
+
+void ConvolutionBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::ConvolutionBackward0&>(base);
+  writer.needs_input_grad({1, 1, 1});
+  writer.optional_sym_int_list(node.bias_sym_sizes_opt);
+  writer.sym_int_list(node.dilation);
+  writer.sym_int(node.groups);
+  writer.tensor(node.input_);
+  writer.sym_int_list(node.output_padding);
+  writer.sym_int_list(node.padding);
+  writer.sym_int_list(node.stride);
+  writer.boolean(node.transposed);
+  writer.tensor(node.weight_);
+}
+
+constexpr std::array<Argument, 9> ConvolutionBackward0_arguments{{    {"bias_sym_sizes_opt", ValueKind::OptionalSymIntList},    {"dilation", ValueKind::SymIntList},    {"groups", ValueKind::SymInt},    {"input", ValueKind::OptionalTensor},    {"output_padding", ValueKind::SymIntList},    {"padding", ValueKind::SymIntList},    {"stride", ValueKind::SymIntList},    {"transposed", ValueKind::Bool},    {"weight", ValueKind::OptionalTensor}}};
+
+const Binding ConvolutionBackward0_binding{
+    "ConvolutionBackward0",
+    "ConvolutionBackward0(Tensor?[] grads, bool[3] needs_input_grad, SymInt[]? bias_sym_sizes_opt, SymInt[] dilation, SymInt groups, Tensor? input, SymInt[] output_padding, SymInt[] padding, SymInt[] stride, bool transposed, Tensor? weight) -> Tensor[]",
+    &typeid(structs::ConvolutionBackward0),
+    3,
+    1,
+    true,
+    false,
+    ConvolutionBackward0_arguments,
+    &ConvolutionBackward0_apply_functional_ivalue,
+    &ConvolutionBackward0_apply_delegate_ivalue,
+    &ConvolutionBackward0_pack};

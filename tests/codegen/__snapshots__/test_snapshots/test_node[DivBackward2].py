@@ -1,0 +1,23 @@
+    "DivBackward2": NodeRecord(
+        operator='div.Tensor_mode',
+        forward_schema='div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor',
+        dispatch_key='Default',
+        origin='entry',
+        inputs=('self', 'other'),
+        outputs=('result',),
+        mode='delegate',
+        reason="'div_tensor_self_backward' in the formula of 'self' is not exported by torch",
+        yaml='derivatives.yaml',
+        line=597,
+        doc="Backward of div.Tensor_mode as a pure function of gradients and saved values.\n\nForward: div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor\n\nFormulas:\n  self: div_tensor_self_backward(grad, other, self.scalar_type(), rounding_mode)\n  other: div_tensor_other_backward(grad, self, other, rounding_mode)\n\nArgs:\n  grads: the gradient of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self', 'other'\n  other (Tensor?): the forward's argument 'other'\n  rounding_mode (str?): the forward's argument 'rounding_mode'\n  self (Tensor?): the forward's argument 'self'\n  self_scalar_type (ScalarType): 'self.scalar_type()' of the forward\n\nReturns:\n  The gradient of 'self', 'other'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:597 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), 'div_tensor_self_backward(grad, other, self.scalar_type(), rounding_mode)', 598),
+            FormulaRecord(('other',), 'div_tensor_other_backward(grad, self, other, rounding_mode)', 599),
+        ),
+        arguments=(
+            ArgumentRecord('other', 'Tensor?', 'Tensor | None', 'other', "the forward's argument 'other'"),
+            ArgumentRecord('rounding_mode', 'str?', 'str | None', 'rounding_mode', "the forward's argument 'rounding_mode'"),
+            ArgumentRecord('self', 'Tensor?', 'Tensor | None', 'self', "the forward's argument 'self'"),
+            ArgumentRecord('self_scalar_type', 'ScalarType', 'torch.dtype', 'self_scalar_type', "'self.scalar_type()' of the forward"),
+        ),
+    ),

@@ -1,0 +1,69 @@
+// ==== ExpandBackward0 ======================================================================================
+// ExpandBackward0(Tensor?[] grads, bool[1] needs_input_grad, SymInt[] self_sym_sizes) -> Tensor[]
+//
+// expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)
+//   self: at::sum_to(grad, self.sym_sizes())
+//
+// inline: every name in its formulas links
+variable_list ExpandBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    [[maybe_unused]] const std::vector<c10::SymInt>& self_sym_sizes) {
+  variable_list grad_inputs(1);
+  const auto& grad = grads[0];
+  const bool any_grad_defined = any_defined(grads);
+  if (needs_input_grad[0]) {
+    if (any_grad_defined) grad_inputs[0] = (
+#line BACKBIND_LINE_ExpandBackward0_self BACKBIND_YAML
+      at::sum_to(grad, self_sym_sizes)
+#line 1 "ExpandBackward0 (generated)"
+    );
+  }
+  return grad_inputs;
+}
+
+variable_list ExpandBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::vector<c10::SymInt>& self_sym_sizes) {
+  DelegateEdges edges(1);
+  edges.add(needs_input_grad[0]);
+  const DelegateOwner owner(make_delegate<structs::ExpandBackward0>(std::move(edges)));
+  auto* node = static_cast<structs::ExpandBackward0*>(&owner.node());
+  node->self_sym_sizes = self_sym_sizes;
+  return node->apply(std::move(grads));
+}
+
+static variable_list ExpandBackward0_call(decltype(&ExpandBackward0_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
+  ArgumentReader reader("ExpandBackward0", arguments, 2);
+  const auto needs_input_grad = reader.needs_input_grad<1>();
+  const auto self_sym_sizes = reader.sym_int_list();
+  check_gradient_count("ExpandBackward0", grads, 1);
+  return functional(variable_list(grads), needs_input_grad, self_sym_sizes);
+}
+
+variable_list ExpandBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ExpandBackward0_call(&ExpandBackward0_apply_functional, grads, arguments);
+}
+
+variable_list ExpandBackward0_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ExpandBackward0_call(&ExpandBackward0_apply_delegate, grads, arguments);
+}
+
+void ExpandBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::ExpandBackward0&>(base);
+  writer.needs_input_grad({1});
+  writer.sym_int_list(node.self_sym_sizes);
+}
+
+constexpr std::array<Argument, 1> ExpandBackward0_arguments{{    {"self_sym_sizes", ValueKind::SymIntList}}};
+
+const Binding ExpandBackward0_binding{
+    "ExpandBackward0",
+    "ExpandBackward0(Tensor?[] grads, bool[1] needs_input_grad, SymInt[] self_sym_sizes) -> Tensor[]",
+    &typeid(structs::ExpandBackward0),
+    1,
+    1,
+    true,
+    true,
+    ExpandBackward0_arguments,
+    &ExpandBackward0_apply_functional_ivalue,
+    &ExpandBackward0_apply_delegate_ivalue,
+    &ExpandBackward0_pack};

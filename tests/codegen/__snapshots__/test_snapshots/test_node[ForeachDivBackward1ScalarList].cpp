@@ -1,0 +1,59 @@
+// ==== ForeachDivBackward1ScalarList ========================================================================
+// ForeachDivBackward1ScalarList(Tensor?[] grads, bool[1] needs_input_grad, Scalar[] scalars, Tensor[] self, int self_size) -> Tensor[]
+//
+// div.Scalar(Tensor self, Scalar other) -> Tensor
+// foreach of it: _foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]
+//   self: div_tensor_self_backward(grad, other, self.scalar_type())
+//
+// delegate: 'div_tensor_self_backward' in the formula of 'self' is not exported by torch
+variable_list ForeachDivBackward1ScalarList_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::vector<at::Scalar>& scalars,
+    const std::vector<at::Tensor>& self,
+    size_t self_size) {
+  DelegateEdges edges(self_size);
+  edges.add_list(needs_input_grad[0], self_size);
+  const DelegateOwner owner(make_delegate<structs::ForeachDivBackward1ScalarList>(std::move(edges)));
+  auto* node = static_cast<structs::ForeachDivBackward1ScalarList*>(&owner.node());
+  {
+    FieldFiller fill;
+    fill.tensor_list(node->self_, self);
+  }
+  node->scalars = scalars;
+  node->self_size_ = self_size;
+  return node->apply(std::move(grads));
+}
+
+variable_list ForeachDivBackward1ScalarList_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  ArgumentReader reader("ForeachDivBackward1ScalarList", arguments, 4);
+  const auto needs_input_grad = reader.needs_input_grad<1>();
+  const auto scalars = reader.scalar_list();
+  const auto self = reader.tensor_list();
+  const auto self_size = reader.list_size();
+  check_gradient_count("ForeachDivBackward1ScalarList", grads, self_size);
+  check_list_length("ForeachDivBackward1ScalarList", "scalars", scalars.size(), self_size);
+  check_list_length("ForeachDivBackward1ScalarList", "self", self.size(), self_size);
+  return ForeachDivBackward1ScalarList_apply_functional(variable_list(grads), needs_input_grad, scalars, self, self_size);
+}
+
+void ForeachDivBackward1ScalarList_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::ForeachDivBackward1ScalarList&>(base);
+  writer.needs_input_grad({node.self_size_});
+  writer.scalar_list(node.scalars);
+  writer.tensor_list(node.self_, node.self_released_);
+  writer.list_size(node.self_size_);
+}
+
+constexpr std::array<Argument, 3> ForeachDivBackward1ScalarList_arguments{{    {"scalars", ValueKind::ScalarList},    {"self", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
+
+const Binding ForeachDivBackward1ScalarList_binding{
+    "ForeachDivBackward1ScalarList",
+    "ForeachDivBackward1ScalarList(Tensor?[] grads, bool[1] needs_input_grad, Scalar[] scalars, Tensor[] self, int self_size) -> Tensor[]",
+    &typeid(structs::ForeachDivBackward1ScalarList),
+    1,
+    -1,
+    false,
+    false,
+    ForeachDivBackward1ScalarList_arguments,
+    &ForeachDivBackward1ScalarList_apply_functional_ivalue,
+    &ForeachDivBackward1ScalarList_apply_functional_ivalue,
+    &ForeachDivBackward1ScalarList_pack};

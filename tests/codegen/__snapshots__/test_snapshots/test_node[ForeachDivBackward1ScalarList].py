@@ -1,0 +1,21 @@
+    "ForeachDivBackward1ScalarList": NodeRecord(
+        operator='_foreach_div.ScalarList',
+        forward_schema='_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]',
+        dispatch_key='Default',
+        origin='foreach',
+        inputs=('self',),
+        outputs=('result',),
+        mode='delegate',
+        reason="'div_tensor_self_backward' in the formula of 'self' is not exported by torch",
+        yaml='derivatives.yaml',
+        line=593,
+        doc="Backward of _foreach_div.ScalarList as a pure function of gradients and saved values.\n\nForward: _foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]\n\nFormulas:\n  self: div_tensor_self_backward(grad, other, self.scalar_type())\n\nArgs:\n  grads: the gradient of each element of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self'\n  scalars (Scalar[]): the forward's argument 'scalars'\n  self (Tensor[]): the forward's argument 'self'\n  self_size (int): length of the argument 'self'\n\nReturns:\n  The gradient of each element of 'self'; None where it is not wanted or is zero.\n\nSource: foreach of the entry at derivatives.yaml:593 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), 'div_tensor_self_backward(grad, other, self.scalar_type())', 594),
+        ),
+        arguments=(
+            ArgumentRecord('scalars', 'Scalar[]', 'Sequence[Number]', 'scalars', "the forward's argument 'scalars'"),
+            ArgumentRecord('self', 'Tensor[]', 'Sequence[Tensor]', 'self', "the forward's argument 'self'"),
+            ArgumentRecord('self_size', 'int', 'int', 'self_size', "length of the argument 'self'"),
+        ),
+    ),

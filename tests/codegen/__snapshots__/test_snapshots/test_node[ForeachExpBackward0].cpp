@@ -1,0 +1,81 @@
+// ==== ForeachExpBackward0 ==================================================================================
+// ForeachExpBackward0(Tensor?[] grads, bool[1] needs_input_grad, Tensor[] result, int self_size) -> Tensor[]
+//
+// exp(Tensor self) -> Tensor
+// foreach of it: _foreach_exp(Tensor[] self) -> Tensor[]
+//   self: grad * result.conj()
+//
+// inline: every name in its formulas links
+variable_list ForeachExpBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    [[maybe_unused]] const std::vector<at::Tensor>& result,
+    [[maybe_unused]] size_t self_size) {
+  variable_list grad_inputs(self_size);
+  [[maybe_unused]] const size_t self_begin = 0;
+  if (needs_input_grad[0]) {
+    for (size_t i = 0; i < self_size; ++i) {
+      if (!grads[i].defined()) continue;
+      grad_inputs[self_begin + i] = (
+#line BACKBIND_LINE_ForeachExpBackward0_self BACKBIND_YAML
+      grads[i] * result[i].conj()
+#line 1 "ForeachExpBackward0 (generated)"
+      );
+    }
+  }
+  return grad_inputs;
+}
+
+variable_list ForeachExpBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::vector<at::Tensor>& result,
+    size_t self_size) {
+  DelegateEdges edges(self_size);
+  edges.add_list(needs_input_grad[0], self_size);
+  const DelegateOwner owner(make_delegate<structs::ForeachExpBackward0>(std::move(edges)));
+  auto* node = static_cast<structs::ForeachExpBackward0*>(&owner.node());
+  {
+    FieldFiller fill;
+    fill.tensor_list(node->result_, result);
+  }
+  node->self_size_ = self_size;
+  return node->apply(std::move(grads));
+}
+
+static variable_list ForeachExpBackward0_call(decltype(&ForeachExpBackward0_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
+  ArgumentReader reader("ForeachExpBackward0", arguments, 3);
+  const auto needs_input_grad = reader.needs_input_grad<1>();
+  const auto result = reader.tensor_list();
+  const auto self_size = reader.list_size();
+  check_gradient_count("ForeachExpBackward0", grads, self_size);
+  check_list_length("ForeachExpBackward0", "result", result.size(), self_size);
+  return functional(variable_list(grads), needs_input_grad, result, self_size);
+}
+
+variable_list ForeachExpBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ForeachExpBackward0_call(&ForeachExpBackward0_apply_functional, grads, arguments);
+}
+
+variable_list ForeachExpBackward0_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ForeachExpBackward0_call(&ForeachExpBackward0_apply_delegate, grads, arguments);
+}
+
+void ForeachExpBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::ForeachExpBackward0&>(base);
+  writer.needs_input_grad({node.self_size_});
+  writer.tensor_list(node.result_, node.result_released_);
+  writer.list_size(node.self_size_);
+}
+
+constexpr std::array<Argument, 2> ForeachExpBackward0_arguments{{    {"result", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
+
+const Binding ForeachExpBackward0_binding{
+    "ForeachExpBackward0",
+    "ForeachExpBackward0(Tensor?[] grads, bool[1] needs_input_grad, Tensor[] result, int self_size) -> Tensor[]",
+    &typeid(structs::ForeachExpBackward0),
+    1,
+    -1,
+    true,
+    false,
+    ForeachExpBackward0_arguments,
+    &ForeachExpBackward0_apply_functional_ivalue,
+    &ForeachExpBackward0_apply_delegate_ivalue,
+    &ForeachExpBackward0_pack};

@@ -1,0 +1,20 @@
+    "ForeachExpBackward0": NodeRecord(
+        operator='_foreach_exp',
+        forward_schema='_foreach_exp(Tensor[] self) -> Tensor[]',
+        dispatch_key='Default',
+        origin='foreach',
+        inputs=('self',),
+        outputs=('result',),
+        mode='inline',
+        reason='every name in its formulas links',
+        yaml='derivatives.yaml',
+        line=652,
+        doc="Backward of _foreach_exp as a pure function of gradients and saved values.\n\nForward: _foreach_exp(Tensor[] self) -> Tensor[]\n\nFormulas:\n  self: grad * result.conj()\n\nArgs:\n  grads: the gradient of each element of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self'\n  result (Tensor[]): the forward's result 'result'\n  self_size (int): length of the argument 'self'\n\nReturns:\n  The gradient of each element of 'self'; None where it is not wanted or is zero.\n\nSource: foreach of the entry at derivatives.yaml:652 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), 'grad * result.conj()', 653),
+        ),
+        arguments=(
+            ArgumentRecord('result', 'Tensor[]', 'Sequence[Tensor]', 'result', "the forward's result 'result'"),
+            ArgumentRecord('self_size', 'int', 'int', 'self_size', "length of the argument 'self'"),
+        ),
+    ),

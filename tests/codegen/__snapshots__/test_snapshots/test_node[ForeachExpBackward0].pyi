@@ -1,0 +1,30 @@
+class _ForeachExpBackward0(FunctionalOperator, Protocol):
+    """Backward of _foreach_exp as a pure function of gradients and saved values.
+
+    Forward: _foreach_exp(Tensor[] self) -> Tensor[]
+
+    Formulas:
+      self: grad * result.conj()
+
+    Args:
+      grads: the gradient of each element of 'result'; None where it is undefined
+      needs_input_grad: whether a gradient is wanted for 'self'
+      result (Tensor[]): the forward's result 'result'
+      self_size (int): length of the argument 'self'
+
+    Returns:
+      The gradient of each element of 'self'; None where it is not wanted or is zero.
+
+    Source: foreach of the entry at derivatives.yaml:652 of torch 2.13.0.
+    """
+
+    def __call__(
+        self_,
+        /,
+        grads: Sequence[Tensor | None],
+        needs_input_grad: Sequence[bool],
+        result: Sequence[Tensor],
+        self_size: int,
+    ) -> list[Tensor | None]: ...
+
+ForeachExpBackward0: _ForeachExpBackward0

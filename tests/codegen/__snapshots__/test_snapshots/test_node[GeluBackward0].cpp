@@ -1,0 +1,77 @@
+// ==== GeluBackward0 ========================================================================================
+// GeluBackward0(Tensor?[] grads, bool[1] needs_input_grad, str approximate, Tensor? self) -> Tensor[]
+//
+// gelu(Tensor self, *, str approximate='none') -> Tensor
+//   self: gelu_backward(grad, self, approximate)
+//
+// inline: every name in its formulas links
+variable_list GeluBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    [[maybe_unused]] const std::string& approximate,
+    [[maybe_unused]] const at::Tensor& self) {
+  variable_list grad_inputs(1);
+  const auto& grad = grads[0];
+  const bool any_grad_defined = any_defined(grads);
+  if (needs_input_grad[0]) {
+    if (any_grad_defined) grad_inputs[0] = (
+#line BACKBIND_LINE_GeluBackward0_self BACKBIND_YAML
+      gelu_backward(grad, self, approximate)
+#line 1 "GeluBackward0 (generated)"
+    );
+  }
+  return grad_inputs;
+}
+
+variable_list GeluBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::string& approximate,
+    const at::Tensor& self) {
+  DelegateEdges edges(1);
+  edges.add(needs_input_grad[0]);
+  const DelegateOwner owner(make_delegate<structs::GeluBackward0>(std::move(edges)));
+  auto* node = static_cast<structs::GeluBackward0*>(&owner.node());
+  {
+    FieldFiller fill;
+    fill.tensor(node->self_, self);
+  }
+  node->approximate = approximate;
+  return node->apply(std::move(grads));
+}
+
+static variable_list GeluBackward0_call(decltype(&GeluBackward0_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
+  ArgumentReader reader("GeluBackward0", arguments, 3);
+  const auto needs_input_grad = reader.needs_input_grad<1>();
+  const auto approximate = reader.string();
+  const auto self = reader.tensor();
+  check_gradient_count("GeluBackward0", grads, 1);
+  return functional(variable_list(grads), needs_input_grad, approximate, self);
+}
+
+variable_list GeluBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return GeluBackward0_call(&GeluBackward0_apply_functional, grads, arguments);
+}
+
+variable_list GeluBackward0_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return GeluBackward0_call(&GeluBackward0_apply_delegate, grads, arguments);
+}
+
+void GeluBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::GeluBackward0&>(base);
+  writer.needs_input_grad({1});
+  writer.string(node.approximate);
+  writer.tensor(node.self_);
+}
+
+constexpr std::array<Argument, 2> GeluBackward0_arguments{{    {"approximate", ValueKind::String},    {"self", ValueKind::OptionalTensor}}};
+
+const Binding GeluBackward0_binding{
+    "GeluBackward0",
+    "GeluBackward0(Tensor?[] grads, bool[1] needs_input_grad, str approximate, Tensor? self) -> Tensor[]",
+    &typeid(structs::GeluBackward0),
+    1,
+    1,
+    true,
+    true,
+    GeluBackward0_arguments,
+    &GeluBackward0_apply_functional_ivalue,
+    &GeluBackward0_apply_delegate_ivalue,
+    &GeluBackward0_pack};

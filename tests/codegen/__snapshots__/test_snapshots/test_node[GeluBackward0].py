@@ -1,0 +1,20 @@
+    "GeluBackward0": NodeRecord(
+        operator='gelu',
+        forward_schema="gelu(Tensor self, *, str approximate='none') -> Tensor",
+        dispatch_key='Default',
+        origin='entry',
+        inputs=('self',),
+        outputs=('out',),
+        mode='inline',
+        reason='every name in its formulas links',
+        yaml='derivatives.yaml',
+        line=2147,
+        doc="Backward of gelu as a pure function of gradients and saved values.\n\nForward: gelu(Tensor self, *, str approximate='none') -> Tensor\n\nFormulas:\n  self: gelu_backward(grad, self, approximate)\n\nArgs:\n  grads: the gradient of 'out'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self'\n  approximate (str): the forward's argument 'approximate'\n  self (Tensor?): the forward's argument 'self'\n\nReturns:\n  The gradient of 'self'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:2147 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), 'gelu_backward(grad, self, approximate)', 2148),
+        ),
+        arguments=(
+            ArgumentRecord('approximate', 'str', 'str', 'approximate', "the forward's argument 'approximate'"),
+            ArgumentRecord('self', 'Tensor?', 'Tensor | None', 'self', "the forward's argument 'self'"),
+        ),
+    ),

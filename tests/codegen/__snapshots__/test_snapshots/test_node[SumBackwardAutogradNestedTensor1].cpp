@@ -1,0 +1,82 @@
+// ==== SumBackwardAutogradNestedTensor1 =====================================================================
+// SumBackwardAutogradNestedTensor1(Tensor?[] grads, bool[1] needs_input_grad, int[]? dim, bool keepdim, Tensor? self) -> Tensor[]
+//
+// sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor  [AutogradNestedTensor]
+//   self: _nested_sum_backward(grad, self, dim, keepdim)
+//
+// inline: every name in its formulas links
+variable_list SumBackwardAutogradNestedTensor1_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    [[maybe_unused]] c10::OptionalArray<int64_t> dim,
+    [[maybe_unused]] bool keepdim,
+    [[maybe_unused]] const at::Tensor& self) {
+  variable_list grad_inputs(1);
+  const auto& grad = grads[0];
+  const bool any_grad_defined = any_defined(grads);
+  if (needs_input_grad[0]) {
+    if (any_grad_defined) grad_inputs[0] = (
+#line BACKBIND_LINE_SumBackwardAutogradNestedTensor1_self BACKBIND_YAML
+      _nested_sum_backward(grad, self, dim, keepdim)
+#line 1 "SumBackwardAutogradNestedTensor1 (generated)"
+    );
+  }
+  return grad_inputs;
+}
+
+variable_list SumBackwardAutogradNestedTensor1_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    c10::OptionalArray<int64_t> dim,
+    bool keepdim,
+    const at::Tensor& self) {
+  DelegateEdges edges(1);
+  edges.add(needs_input_grad[0]);
+  const DelegateOwner owner(make_delegate<structs::SumBackwardAutogradNestedTensor1>(std::move(edges)));
+  auto* node = static_cast<structs::SumBackwardAutogradNestedTensor1*>(&owner.node());
+  {
+    FieldFiller fill;
+    fill.tensor(node->self_, self);
+  }
+  node->dim = dim;
+  node->keepdim = keepdim;
+  return node->apply(std::move(grads));
+}
+
+static variable_list SumBackwardAutogradNestedTensor1_call(decltype(&SumBackwardAutogradNestedTensor1_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
+  ArgumentReader reader("SumBackwardAutogradNestedTensor1", arguments, 4);
+  const auto needs_input_grad = reader.needs_input_grad<1>();
+  const auto dim = reader.optional_integer_list();
+  const auto keepdim = reader.boolean();
+  const auto self = reader.tensor();
+  check_gradient_count("SumBackwardAutogradNestedTensor1", grads, 1);
+  return functional(variable_list(grads), needs_input_grad, dim, keepdim, self);
+}
+
+variable_list SumBackwardAutogradNestedTensor1_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return SumBackwardAutogradNestedTensor1_call(&SumBackwardAutogradNestedTensor1_apply_functional, grads, arguments);
+}
+
+variable_list SumBackwardAutogradNestedTensor1_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return SumBackwardAutogradNestedTensor1_call(&SumBackwardAutogradNestedTensor1_apply_delegate, grads, arguments);
+}
+
+void SumBackwardAutogradNestedTensor1_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
+  [[maybe_unused]] const auto& node = static_cast<structs::SumBackwardAutogradNestedTensor1&>(base);
+  writer.needs_input_grad({1});
+  writer.optional_integer_list(node.dim);
+  writer.boolean(node.keepdim);
+  writer.tensor(node.self_);
+}
+
+constexpr std::array<Argument, 3> SumBackwardAutogradNestedTensor1_arguments{{    {"dim", ValueKind::OptionalIntList},    {"keepdim", ValueKind::Bool},    {"self", ValueKind::OptionalTensor}}};
+
+const Binding SumBackwardAutogradNestedTensor1_binding{
+    "SumBackwardAutogradNestedTensor1",
+    "SumBackwardAutogradNestedTensor1(Tensor?[] grads, bool[1] needs_input_grad, int[]? dim, bool keepdim, Tensor? self) -> Tensor[]",
+    &typeid(structs::SumBackwardAutogradNestedTensor1),
+    1,
+    1,
+    true,
+    true,
+    SumBackwardAutogradNestedTensor1_arguments,
+    &SumBackwardAutogradNestedTensor1_apply_functional_ivalue,
+    &SumBackwardAutogradNestedTensor1_apply_delegate_ivalue,
+    &SumBackwardAutogradNestedTensor1_pack};

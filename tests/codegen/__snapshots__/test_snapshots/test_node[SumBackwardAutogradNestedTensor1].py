@@ -1,0 +1,21 @@
+    "SumBackwardAutogradNestedTensor1": NodeRecord(
+        operator='sum.dim_IntList',
+        forward_schema='sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor',
+        dispatch_key='AutogradNestedTensor',
+        origin='entry',
+        inputs=('self',),
+        outputs=('result',),
+        mode='inline',
+        reason='every name in its formulas links',
+        yaml='derivatives.yaml',
+        line=1712,
+        doc="Backward of sum.dim_IntList for AutogradNestedTensor as a pure function of gradients and saved values.\n\nForward: sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor\n\nFormulas:\n  self: _nested_sum_backward(grad, self, dim, keepdim)\n\nArgs:\n  grads: the gradient of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self'\n  dim (int[]?): the forward's argument 'dim'\n  keepdim (bool): the forward's argument 'keepdim'\n  self (Tensor?): the forward's argument 'self'\n\nReturns:\n  The gradient of 'self'; None where it is not wanted or is zero.\n\nSource: derivatives.yaml:1712 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), '_nested_sum_backward(grad, self, dim, keepdim)', 1719),
+        ),
+        arguments=(
+            ArgumentRecord('dim', 'int[]?', 'Sequence[int] | None', 'dim', "the forward's argument 'dim'"),
+            ArgumentRecord('keepdim', 'bool', 'bool', 'keepdim', "the forward's argument 'keepdim'"),
+            ArgumentRecord('self', 'Tensor?', 'Tensor | None', 'self', "the forward's argument 'self'"),
+        ),
+    ),

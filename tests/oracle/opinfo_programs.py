@@ -1,0 +1,152 @@
+"""Programs from the lists of operators that torch tests itself with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import (
+    foreach_binary_op_db,
+    foreach_other_op_db,
+    foreach_pointwise_op_db,
+    foreach_reduce_op_db,
+    foreach_unary_op_db,
+    op_db,
+)
+from torch.testing._internal.common_modules import ModuleInfo, module_db
+from torch.testing._internal.opinfo.core import OpInfo
+from torch.testing._internal.opinfo.definitions.nested import njt_op_db
+
+from tests.oracle.programs import DTYPES, Forward, Program, Sample, sample_of_call
+
+_FOREACH = [
+    *foreach_unary_op_db,
+    *foreach_binary_op_db,
+    *foreach_pointwise_op_db,
+    *foreach_reduce_op_db,
+    *foreach_other_op_db,
+]
+
+_SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
+def dtypes_of(supported: Iterable[torch.dtype]) -> list[torch.dtype]:
+    """The dtypes to try: ours, or one that has a gradient if the operator takes none of ours."""
+    differentiable = [dtype for dtype in supported if dtype.is_floating_point or dtype.is_complex]
+    return [dtype for dtype in DTYPES if dtype in differentiable] or sorted(differentiable, key=str)[:1]
+
+
+def dense_programs() -> list[Program]:
+    """Every operator of op_db."""
+    return _programs("op", op_db, dtypes_of, _dense_samples)
+
+
+def foreach_programs() -> list[Program]:
+    """Every operator on lists of tensors."""
+    return _programs("foreach", _FOREACH, dtypes_of, _foreach_samples)
+
+
+def sparse_programs() -> list[Program]:
+    """Operators on tensors of each sparse layout."""
+    return [
+        program
+        for layout in _SPARSE_LAYOUTS
+        for program in _programs(
+            str(layout).removeprefix("torch."),
+            [op for op in op_db if _supports(op, layout)],
+            lambda supported: [dtype for dtype in dtypes_of(supported) if dtype != torch.float32],
+            lambda op, dtype, layout=layout: _calls(
+                op.op, op.sample_inputs_sparse(layout, "cpu", dtype, requires_grad=True)
+            ),
+        )
+    ]
+
+
+def nested_programs() -> list[Program]:
+    """Operators on nested tensors."""
+    return _programs(
+        "nested",
+        [op for op in njt_op_db if op._sample_inputs_func is not None] if False else njt_op_db,
+        lambda supported: [dtype for dtype in dtypes_of(supported) if dtype == torch.float64],
+        lambda op, dtype: _calls(op.op, op.sample_inputs("cpu", dtype, requires_grad=True)),
+    )
+
+
+def module_programs() -> list[Program]:
+    """Every module of torch.nn, in training and in evaluation."""
+    programs = []
+    for info in module_db:
+        for dtype in dtypes_of(info.dtypes):
+            for training in (True, False):
+                name = f"{info.name}-{'training' if training else 'evaluation'}-{_short(dtype)}"
+                programs.append(
+                    Program("module", name, lambda info=info, dtype=dtype, training=training: _module_samples(info, dtype, training))
+                )
+    return programs
+
+
+def _programs(
+    source: str,
+    operators: Iterable[OpInfo],
+    choose: Callable[[Iterable[torch.dtype]], list[torch.dtype]],
+    samples: Callable[[OpInfo, torch.dtype], Iterable[Sample]],
+) -> list[Program]:
+    return [
+        Program(source, f"{op.formatted_name}-{_short(dtype)}", lambda op=op, dtype=dtype: samples(op, dtype))
+        for op in operators
+        for dtype in choose(op.dtypes)
+    ]
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _calls(function: Callable[..., object], inputs: Iterable[Any]) -> Iterator[Sample]:
+    for one in inputs:
+        yield sample_of_call(function, (one.input, *one.args), one.kwargs)
+
+
+def _dense_samples(op: OpInfo, dtype: torch.dtype) -> Iterator[Sample]:
+    in_place = op.inplace_variant
+    for one in op.sample_inputs("cpu", dtype, requires_grad=True):
+        args = (one.input, *one.args)
+        plain = sample_of_call(op.op, args, one.kwargs)
+
+        def variations(plain: Sample = plain, args: tuple[Any, ...] = args, kwargs: dict[str, Any] = one.kwargs) -> Iterator[Forward]:
+            yield from plain.variations()
+            if in_place is not None:
+                yield lambda: in_place(args[0].clone(), *args[1:], **kwargs)
+
+        yield Sample(plain.forward, variations)
+
+
+def _foreach_samples(op: OpInfo, dtype: torch.dtype) -> Iterator[Sample]:
+    in_place = op.inplace_variant
+    for one in op.sample_inputs("cpu", dtype, requires_grad=True, noncontiguous=False, allow_higher_dtype_scalars=True):
+        if op.method_variant is not None:
+            yield sample_of_call(op.method_variant, (one.input, *one.args), one.kwargs)
+        if in_place is not None:
+            yield sample_of_call(
+                lambda first, *rest, **kwargs: _on_copies(in_place, first, *rest, **kwargs), (one.input, *one.args), one.kwargs
+            )
+
+
+def _on_copies(in_place: Callable[..., object], first: list[torch.Tensor], *rest: Any, **kwargs: Any) -> object:
+    copies = [tensor.clone() for tensor in first]
+    in_place(copies, *rest, **kwargs)
+    return copies
+
+
+def _supports(op: OpInfo, layout: torch.layout) -> bool:
+    return bool(getattr(op, f"supports_{str(layout).removeprefix('torch.')}", False))
+
+
+def _module_samples(info: ModuleInfo, dtype: torch.dtype, training: bool) -> Iterator[Sample]:
+    for one in info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training):
+        construct, forward = one.constructor_input, one.forward_input
+        if forward is None:
+            continue
+        module = info.module_cls(*construct.args, **construct.kwargs).to(dtype).train(training)
+        yield Sample(lambda: module(*forward.args, **forward.kwargs))
