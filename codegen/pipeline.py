@@ -1,4 +1,6 @@
-"""From an installed torch to the texts of all output files: read, check, model, emit. Nothing is written here."""
+"""From an installed torch to the texts of all output files: read, check, model, emit. Nothing is written
+here.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Timings:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
-def load_model(install: TorchInstall, settings: Settings, timings: Timings, cache: Cache | None = None) -> Model:
+def load_model(
+    install: TorchInstall, settings: Settings, timings: Timings, cache: Cache | None = None
+) -> Model:
     """Read and check the derivatives of ``install``, which need not be the torch of this Python.
 
     torchgen works in a process of its own meanwhile; the phase "torchgen" is the time spent waiting for it.
@@ -115,8 +119,12 @@ def _link_facts(install: TorchInstall, vocabulary: Vocabulary, settings: Setting
     """What links; where nothing is compiled inline, nobody asks."""
     if settings.forced_mode is Mode.DELEGATE:
         return LinkFacts(frozenset(), frozenset())
-    key = content_key(library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py"))
-    return LinkFacts(_helper_names(vocabulary), cache.fetch("exports", key, lambda: callable_helpers(install)))
+    key = content_key(
+        library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py")
+    )
+    return LinkFacts(
+        _helper_names(vocabulary), cache.fetch("exports", key, lambda: callable_helpers(install))
+    )
 
 
 def _helper_names(vocabulary: Vocabulary) -> frozenset[str]:

@@ -24,7 +24,9 @@ class CatalogRow:
 def emit(renderer: Renderer) -> Mapping[str, str]:
     """``python/ops/_catalog.py``."""
     path = "python/ops/_catalog.py"
-    rows = [_row(node, renderer.model.yaml_name, renderer.docstrings[node.name]) for node in renderer.model.nodes]
+    rows = [
+        _row(node, renderer.model.yaml_name, renderer.docstrings[node.name]) for node in renderer.model.nodes
+    ]
     return {path: renderer.render("python/catalog.py.j2", path, rows=rows)}
 
 
@@ -46,7 +48,8 @@ def _row(node: NodeSpec, yaml_name: str, docstring: str) -> CatalogRow:
         node.name,
         tuple((name, repr(value)) for name, value in fields.items()),
         tuple(
-            f"FormulaRecord({one.inputs!r}, {' '.join(one.written.split())!r}, {one.line})" for one in node.formulas
+            f"FormulaRecord({one.inputs!r}, {' '.join(one.written.split())!r}, {one.line})"
+            for one in node.formulas
         ),
         tuple(
             f"ArgumentRecord({argument.name!r}, {argument.component.schema!r}, {argument.component.annotation!r}, "

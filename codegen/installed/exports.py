@@ -1,7 +1,8 @@
 """Which helper functions of a torch can be called from outside.
 
-Formulas call some 200 helpers that one header declares, but the shared library exports only a few of them. What is
-exported is read from the library's dynamic symbol table, so it is a fact about the wheel and never a list kept here.
+Formulas call some 200 helpers that one header declares, but the shared library exports only a few of them.
+What is exported is read from the library's dynamic symbol table, so it is a fact about the wheel and never a
+list kept here.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ def exported_helpers(install: TorchInstall) -> frozenset[str]:
     if program is None:
         raise SymbolsUnreadable("program 'nm' not found; install binutils (it comes with g++)")
     listing = subprocess.run(
-        [program, "-DC", "--defined-only", str(install.cpu_library)], capture_output=True, text=True, check=False
+        [program, "-DC", "--defined-only", str(install.cpu_library)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if listing.returncode != 0:
         raise SymbolsUnreadable(f"nm cannot read {install.cpu_library.name}: {listing.stderr.strip()}")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+_Pattern = str | re.Pattern[str]
 _Replacement = str | Callable[[re.Match[str]], str]
 
 
@@ -20,18 +21,23 @@ class WordFilteredRe:
     def __getattr__(self, name: str) -> Any:
         return getattr(re, name)
 
-    def search(self, pattern: str, text: str, *more: Any) -> re.Match[str] | None:
-        return re.search(pattern, text, *more) if _can_match(pattern, text) else None
+    def search(self, pattern: _Pattern, text: str, flags: int = 0) -> re.Match[str] | None:
+        return re.search(pattern, text, flags) if _can_match(pattern, text, flags) else None
 
-    def findall(self, pattern: str, text: str, *more: Any) -> list[Any]:
-        return re.findall(pattern, text, *more) if _can_match(pattern, text) else []
+    def findall(self, pattern: _Pattern, text: str, flags: int = 0) -> list[Any]:
+        return re.findall(pattern, text, flags) if _can_match(pattern, text, flags) else []
 
-    def sub(self, pattern: str, replacement: _Replacement, text: str, **more: Any) -> str:
-        return re.sub(pattern, replacement, text, **more) if _can_match(pattern, text) else text
+    def sub(
+        self, pattern: _Pattern, replacement: _Replacement, text: str, count: int = 0, flags: int = 0
+    ) -> str:
+        if not _can_match(pattern, text, flags):
+            return text
+        return re.sub(pattern, replacement, text, count=count, flags=flags)
 
 
-def _can_match(pattern: object, text: str) -> bool:
-    return not isinstance(pattern, str) or necessary_word(pattern) in text
+def _can_match(pattern: _Pattern, text: str, flags: int) -> bool:
+    # A flag may give words another meaning: other letters match them, or blanks count for nothing.
+    return bool(flags) or not isinstance(pattern, str) or necessary_word(pattern) in text
 
 
 @cache

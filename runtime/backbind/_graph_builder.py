@@ -20,18 +20,23 @@ class TracedBackward(fx.GraphModule):
     """The graph module of a backward.
 
     It runs, prints as Python, pickles and loads like any graph module; loading imports backbind, so that its operators
-    are there.
+    are there. It runs without grad mode, as ``loss.backward()`` does: some formulas compute otherwise (and round
+    otherwise) where their own gradient may be wanted.
     """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with torch.no_grad():
+            return super().__call__(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         _, arguments = super().__reduce__()
         return load_traced_backward, arguments
 
 
-def load_traced_backward(body: dict[Any, Any], import_block: str) -> fx.GraphModule:
+def load_traced_backward(body: dict[Any, Any], import_block: str) -> TracedBackward:
     """Rebuilds a pickled TracedBackward."""
-    module: fx.GraphModule = reduce_graph_module(body, import_block)
-    return module
+    module = reduce_graph_module(body, import_block)
+    return TracedBackward(module, module.graph, "TracedBackward")
 
 
 def build_graph(walk: Walk, roots: Sequence[torch.Tensor], names: tuple[str, ...] | None) -> TracedBackward:

@@ -82,7 +82,7 @@ def drop(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def reorder(fields: Mapping[str, str]) -> dict[str, str]:
-    return dict(reversed(fields.items()))
+    return dict(reversed(list(fields.items())))
 
 
 @pytest.mark.parametrize(

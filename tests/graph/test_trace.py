@@ -295,7 +295,7 @@ def test_copies_of_slices_are_refused_by_name() -> None:
     value = leaf(3)
     copy = value.clone()
     copy[0] = 1.0
-    assert refusal(copy.sum()) == "  step 1, CopySlices: made by no entry of derivatives.yaml"
+    assert refusal(copy.sum()) == "  step 1, torch::autograd::CopySlices: made by no entry of derivatives.yaml"
 
 
 def test_what_is_not_on_the_way_is_not_refused() -> None:

@@ -14,7 +14,7 @@ from backbind import _C
 from tests.oracle.compare import difference
 from tests.oracle.gradients import Results, gradient_specs, random_gradients, scattered_in_memory
 from tests.oracle.graph_walk import reachable_nodes, tensors_with_history
-from tests.oracle.kinds import kind_of
+from tests.oracle.kinds import kind_of, kind_of_list
 from tests.oracle.live_node import EngineRuns, Gradients, call_directly, input_spans
 from tests.oracle.masks import subsets
 from tests.oracle.outcome import Outcome, outcome_of
@@ -24,6 +24,10 @@ ORDER = 2
 
 _COMBINATIONS = 64
 """Masks times patterns of undefined gradients are all tried up to so many; else each with the full other one."""
+
+
+_LIST = 8
+"""No node has so many results unless they are a list."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class NodeCheck:
         self.kind: Hashable = (
             self._operator.name,
             self._needed,
-            tuple(spec.kind for spec in self._specs),
+            kind_of_list([spec.kind for spec in self._specs], of_tensors=len(self._specs) > _LIST),
             tuple(kind_of(value) for value in self._saved),
             self._unpackable.error,
         )

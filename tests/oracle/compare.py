@@ -104,7 +104,8 @@ def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _bits_difference(left: torch.Tensor, right: torch.Tensor) -> str:
-    left, right = (one.resolve_conj().resolve_neg() for one in (left, right))
+    if left.is_conj() or left.is_neg():
+        left, right = left.resolve_conj().resolve_neg(), right.resolve_conj().resolve_neg()
     if left.is_quantized:
         left, right = left.int_repr(), right.int_repr()
     if left.is_complex():
@@ -113,10 +114,10 @@ def _bits_difference(left: torch.Tensor, right: torch.Tensor) -> str:
         return "" if torch.equal(left, right) else _described(left, right, left != right)
     # Elements that share memory (an expanded gradient) cannot be reinterpreted in place.
     bits = _BITS[left.element_size()]
-    unequal = left.contiguous().view(bits) != right.contiguous().view(bits)
-    if not unequal.any():
+    left_bits, right_bits = left.contiguous().view(bits), right.contiguous().view(bits)
+    if torch.equal(left_bits, right_bits):
         return ""
-    unequal = unequal & ~(left.isnan() & right.isnan())
+    unequal = (left_bits != right_bits) & ~(left.isnan() & right.isnan())
     return _described(left, right, unequal) if unequal.any() else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -34,7 +34,7 @@ class GradientSpec:
     """Whether the forward gave this result at all: a gradient for an undefined result is always undefined."""
 
     @property
-    def kind(self) -> object:
+    def kind(self) -> Hashable:
         return (self.exists, self.dtype, kind_of_shape(self.shape), None if self.like is None else self.like.layout)
 
 

@@ -49,9 +49,14 @@ def kind_of(value: object) -> Hashable:
     if isinstance(value, complex):
         return ("complex", _kind_of_number(value.real), _kind_of_number(value.imag))
     if isinstance(value, (list, tuple)):
-        return tuple(kind_of(one) for one in value)
+        return kind_of_list([kind_of(one) for one in value], isinstance(next(iter(value), None), torch.Tensor))
     assert isinstance(value, Hashable), f"a saved value of type {type(value).__name__}"
     return value
+
+
+def kind_of_list(kinds: list[Hashable], of_tensors: bool) -> Hashable:
+    """Formulas treat the tensors of a list alike: which kinds occur in it matters, not where."""
+    return (min(len(kinds), _LARGEST), frozenset(kinds)) if of_tensors and len(kinds) > 1 else tuple(kinds)
 
 
 def _kind_of_number(value: float) -> Hashable:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 _ALL_UP_TO = 4
-"""All combinations are tried of so many flags; of more flags, those that change one or leave one."""
+"""All combinations are tried of so many flags; of more, a few that treat first, last and neighbours unlike."""
 
 
 def subsets(available: Sequence[bool]) -> Iterator[tuple[bool, ...]]:
@@ -27,9 +27,11 @@ def _choices(count: int) -> Iterator[tuple[bool, ...]]:
     if count <= _ALL_UP_TO:
         yield from product((True, False), repeat=count)
         return
+    first, last = 0, count - 1
     yield (True,) * count
-    for place in range(count):
-        yield tuple(place != other for other in range(count))
-    for place in range(count):
-        yield tuple(place == other for other in range(count))
+    yield tuple(place != first for place in range(count))
+    yield tuple(place != last for place in range(count))
+    yield tuple(place % 2 == 0 for place in range(count))
+    yield tuple(place == first for place in range(count))
+    yield tuple(place == last for place in range(count))
     yield (False,) * count

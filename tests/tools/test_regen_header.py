@@ -82,7 +82,8 @@ def test_without_libclang_the_run_goes_on_and_says_so(tmp_path: Path, cache: Pat
     assert written.returncode == 0
     assert written.stdout.split("\n")[-2] == (
         "note: the model was not held against the installed header (no libclang: the Python package "
-        "'libclang' is not installed); 'pip install libclang' makes that possible, --no-header-check silences this"
+        "'libclang' is not installed); 'pip install libclang' makes that possible, --no-header-check "
+        "silences this"
     )
     silent = regen(tmp_path, cache, "--no-header-check", **packages)
     assert (silent.returncode, silent.stdout.count("\n")) == (0, 1)

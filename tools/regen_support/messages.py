@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +41,37 @@ def describe_changes(options: Options, outcome: Outcome, reasons: Mapping[str, S
     out = f"{shown(outcome.out)}/"
     if not outcome.changes:
         return f"{out} is up to date: {len(outcome.outputs)} files for torch {outcome.torch_version}"
-    lines = [_headline(options.action, outcome, out)]
-    for change in outcome.changes:
-        if options.action is Action.CHECK:
-            lines += ["", f"{change.kind.value} {change.path}"]
-        else:
-            lines.append(f"  {_VERBS[change.kind]} {change.path}")
-        lines += [
-            f"  because {reason}" if options.action is Action.CHECK else f"    because {reason}"
-            for reason in reasons.get(change.path, ())
-        ]
-        if options.action is Action.CHECK:
-            lines.append(short_diff(change))
+    headline = _headline(options.action, outcome, out)
     if options.action is Action.CHECK:
-        lines += ["", f"mend it with: {options.mending_command()}"]
-    return "\n".join(lines)
+        return "\n".join(
+            [headline, *_checked(outcome, reasons), f"mend it with: {options.mending_command()}"]
+        )
+    if len(outcome.changes) == len(outcome.outputs) and all(
+        one.kind is Kind.MISSING for one in outcome.changes
+    ):
+        return headline
+    return "\n".join([headline, *_written(outcome, reasons)])
+
+
+def _checked(outcome: Outcome, reasons: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Each file that is not up to date, with its reasons and a short diff, set off by empty lines."""
+    yield ""
+    for change in outcome.changes:
+        yield f"{change.kind.value} {change.path}"
+        yield from (f"  {_because(reason)}" for reason in reasons.get(change.path, ()))
+        yield short_diff(change)
+        yield ""
+
+
+def _written(outcome: Outcome, reasons: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """A line for each file, and its reasons below it."""
+    for change in outcome.changes:
+        yield f"  {_VERBS[change.kind]} {change.path}"
+        yield from (f"    {_because(reason)}" for reason in reasons.get(change.path, ()))
+
+
+def _because(reason: str) -> str:
+    return reason if reason.startswith("and ") else f"because {reason}"
 
 
 _VERBS = {Kind.MISSING: "new    ", Kind.STALE: "changed", Kind.SUPERFLUOUS: "deleted"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -56,7 +57,7 @@ class Options:
         words += [] if self.torch_root is None else ["--torch-root", str(self.torch_root)]
         words += ["--mode", "delegate"] if self.delegate_only else []
         words += [] if self.line_directives else ["--no-line-directives"]
-        return " ".join(["./dev", "regen", *words])
+        return shlex.join(["./dev", "regen", *words])
 
 
 def parse_options(arguments: Sequence[str]) -> Options:

@@ -28,7 +28,7 @@ PIECES = (
     "c{2}",
     "d{0,1}",
 )
-PIECES += (
+MORE_PIECES = (
     "e+",
     "[fg]",
     "[^h]",
@@ -47,7 +47,7 @@ PIECES += (
     r"\\",
 )
 
-patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join)
+patterns = st.lists(st.sampled_from(PIECES + MORE_PIECES), min_size=1, max_size=6).map("".join)
 texts = st.lists(
     st.sampled_from(
         (
@@ -117,3 +117,10 @@ def test_the_rest_of_re_is_there() -> None:
     assert filtered.escape("a.b") == re.escape("a.b")
     assert filtered.compile("a").search("ba") is not None
     assert filtered.sub(re.compile("A"), "b", "a") == "a"
+
+
+@pytest.mark.parametrize("pattern, flags", [("AB", re.IGNORECASE), ("a b", re.VERBOSE)])
+def test_flags_are_heeded(pattern: str, flags: int) -> None:
+    assert filtered.search(pattern, "xab", flags) is not None
+    assert filtered.findall(pattern, "xab", flags) == ["ab"]
+    assert filtered.sub(pattern, "-", "xabab", 1, flags) == "x-ab"
