@@ -43,7 +43,15 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [*PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", str(folder), str(REPOSITORY)]
+    command = [
+        *PIP,
+        "wheel",
+        "--no-build-isolation",
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        str(REPOSITORY),
+    ]
     subprocess.run(command, check=True, cwd=folder)
     (built,) = folder.glob("*.whl")
     return built
@@ -78,7 +86,9 @@ def test_wheel_holds_exactly_the_package(wheel: Path) -> None:
     ]:
         files = relative_files(source, ".py", ".pyi", ".json", ".j2", ".yaml", ".typed")
         expected |= {f"backbind/{name}/{file}" for file in files}
-    expected |= {f"backbind/{path.name}" for path in runtime.iterdir() if path.suffix in (".py", ".pyi", ".typed")}
+    expected |= {
+        f"backbind/{path.name}" for path in runtime.iterdir() if path.suffix in (".py", ".pyi", ".typed")
+    }
     assert packed == expected
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import pickle
+import sys
 
 import torch
 from rich.console import Console
@@ -36,7 +37,8 @@ def main() -> int:
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
-    console = Console()
+    # A log has no width of its own; the table needs this much.
+    console = Console() if sys.stdout.isatty() else Console(width=110)
     console.print(f"backbind {backbind.__version__}: {len(backbind.ops)} operators for torch {torch.__version__}")
     console.print(f"training on {len(images)} images of digits, taking the backward apart at every step\n")
     reports = list(train(images, labels, options.steps))
