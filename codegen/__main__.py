@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .check import check_entries
-from .installed.locate import TorchNotFound, locate_torch
+from .installed.locate import TorchNotFoundError, locate_torch
 from .installed.operators import BrokenInstallError, load_operators, read_operators
 from .installed.vocabulary import load_vocabulary
 from .parse.report import InternalError, Report
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = Report()
     try:
         _check(options, report)
-    except (BrokenInstallError, TorchNotFound) as error:
+    except (BrokenInstallError, TorchNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     except InternalError as bug:

@@ -27,7 +27,7 @@ from .parse.yaml_source import RawEntry, parse_entries
 from .parse.yaml_tree import read_source
 
 
-class BadDerivatives(Exception):
+class BadDerivativesError(Exception):
     """The derivatives have errors; the message is the whole report."""
 
 
@@ -66,7 +66,7 @@ def load_model(
     torchgen works in a process of its own meanwhile; the phase "torchgen" is the time spent waiting for it.
 
     Raises:
-        BadDerivatives: the YAML has errors.
+        BadDerivativesError: the YAML has errors.
         TorchgenRefusedError: torchgen finds an error where this check finds none.
     """
     cache = cache or Cache()
@@ -82,7 +82,7 @@ def load_model(
             check_entries(entries, operators, vocabulary, report)
         if report.has_errors:
             report.drop_notices()
-            raise BadDerivatives(report.render())
+            raise BadDerivativesError(report.render())
         with timings.phase("exports"):
             facts = _link_facts(install, vocabulary, settings, cache)
         with timings.phase("torchgen"):

@@ -16,7 +16,7 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
 
 pytestmark = pytest.mark.slow
 
-# Run outside the checkout, with nothing but the unpacked wheel on the path: one operator, called with what its node saved,
+# Run outside the checkout, with the wheel alone on the path: an operator, called with what a node saved,
 # must give what the engine gives; and the generator must find its templates.
 USE = """
 import json, pathlib

@@ -48,11 +48,18 @@ print("_C" + sysconfig.get_config_var("EXT_SUFFIX"))
 
 _LIBRARIES = ["libc10.so", "libtorch_cpu.so", "libtorch.so", "libtorch_python.so"]
 
+def _interpreter(context):
+    named = context.os.environ.get("BACKBIND_PYTHON", "")
+    if named:
+        return named
+    own = context.path(Label("@//:WORKSPACE")).dirname.get_child(".venv").get_child("bin").get_child("python")
+    return str(own if own.exists else context.which("python3"))
+
 def _torch_repository_impl(context):
-    interpreter = context.os.environ.get("BACKBIND_PYTHON", "") or str(context.which("python3"))
+    interpreter = _interpreter(context)
     result = context.execute([interpreter, "-c", _PROBE])
     if result.return_code != 0:
-        fail("%s has no torch; set BACKBIND_PYTHON to an interpreter that has one\n%s" % (interpreter, result.stderr))
+        fail("%s has no torch; run ./dev build once, or set BACKBIND_PYTHON to an interpreter that has it\n%s" % (interpreter, result.stderr))
     torch, python_include, extension = result.stdout.strip().split("\n")
     version = context.read(torch + "/version.py").split("__version__ = '")[1].split("'")[0]
     context.symlink(torch + "/include", "include")

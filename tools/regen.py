@@ -6,6 +6,7 @@ The same entry serves people, ninja and bazel. A run with nothing to do ends bef
 import gc
 import os
 import sys
+import traceback
 from pathlib import Path
 
 if __name__ == "__main__":
@@ -19,6 +20,7 @@ from tools.regen_support.messages import Progress, print_json
 from tools.regen_support.options import parse_options
 
 BAD_INPUT = 2
+OUR_BUG = 3
 
 
 def main(arguments: list[str]) -> int:
@@ -40,6 +42,12 @@ def main(arguments: list[str]) -> int:
         else:
             print(f"regen.py: {error}", file=sys.stderr)
         return BAD_INPUT
+    except Exception:
+        # Python's own exit code for this is 1, which would read as "stale".
+        progress.done()
+        traceback.print_exc()
+        print("regen.py: this is a defect of the generator, not of its input", file=sys.stderr)
+        return OUR_BUG
 
 
 if __name__ == "__main__":

@@ -40,9 +40,11 @@ def _arguments(node: NodeSpec) -> str:
         f"  grads: {_gradients(node)}",
         f"  needs_input_grad: whether a gradient is wanted for {', '.join(repr(one.name) for one in node.inputs)}",
     ]
-    for saved in node.saved:
-        for argument in saved.arguments:
-            lines.append(f"  {argument.name} ({argument.component.schema}): {describe_argument(saved, argument)}")
+    lines += [
+        f"  {argument.name} ({argument.component.schema}): {describe_argument(saved, argument)}"
+        for saved in node.saved
+        for argument in saved.arguments
+    ]
     return "\n".join(["Args:", *lines])
 
 

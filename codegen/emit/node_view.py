@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .. import names
 from ..model.node import Formula, Mode, NodeSpec, SavedValue
+from .preconditions import check_statements
 
 _COLUMNS = 110
 
@@ -100,8 +101,10 @@ def view_node(node: NodeSpec) -> NodeView:
         arguments=tuple(ArgumentView(one.name, one.component.kind) for one in node.arguments),
         parameters=tuple(f"{saved.type.parameter} {names.argument(saved.name)}" for saved in node.saved),
         values=tuple(names.argument(saved.name) for saved in node.saved),
-        reads=tuple(f"const auto {names.argument(saved.name)} = reader.{saved.type.key}();" for saved in node.saved),
-        checks=_checks(node),
+        reads=tuple(
+            f"const auto {names.argument(saved.name)} = reader.{saved.type.key}();" for saved in node.saved
+        ),
+        checks=check_statements(node),
         edges=tuple(
             f"edges.add_list(needs_input_grad[{i}], {one.size_name});"
             if one.is_list
@@ -114,7 +117,9 @@ def view_node(node: NodeSpec) -> NodeView:
             if saved.type.is_tensor
         ),
         plain_fields=tuple(
-            f"node->{saved.field} = {names.argument(saved.name)};" for saved in node.saved if not saved.type.is_tensor
+            f"node->{saved.field} = {names.argument(saved.name)};"
+            for saved in node.saved
+            if not saved.type.is_tensor
         ),
         pack_edges=", ".join(
             f"node.{names.list_size_field(one.name)}" if one.is_list else "1" for one in node.inputs
@@ -127,7 +132,9 @@ def view_node(node: NodeSpec) -> NodeView:
 
 def rule_lines(node: NodeSpec) -> tuple[str, ...]:
     """The rule as written: the schema of the entry, then one line for each formula."""
-    lines = [node.entry_schema if node.dispatch_key == "Default" else f"{node.entry_schema}  [{node.dispatch_key}]"]
+    lines = [
+        node.entry_schema if node.dispatch_key == "Default" else f"{node.entry_schema}  [{node.dispatch_key}]"
+    ]
     if node.origin != "entry":
         lines.append(f"{node.origin} of it: {node.forward_schema}")
     for formula in node.formulas:
@@ -140,26 +147,6 @@ def _edge_count(node: NodeSpec) -> str:
     singles = sum(not one.is_list for one in node.inputs)
     sizes = [one.size_name or "" for one in node.inputs if one.is_list]
     return " + ".join([*sizes, str(singles)] if singles or not sizes else sizes)
-
-
-def _checks(node: NodeSpec) -> tuple[str, ...]:
-    """What must hold for the arguments together, so that no formula reads past the end of a list."""
-    quoted = f'"{node.name}"'
-    if node.origin != "foreach" and not any("[i]" in formula.resolved for formula in node.formulas):
-        count = node.gradient_count
-        return () if count is None else (f"check_gradient_count({quoted}, grads, {count});",)
-    lists = [one for one in node.inputs if one.is_list]
-    size = lists[0].size_name
-    checks = [f"check_gradient_count({quoted}, grads, {size});"]
-    checks += [
-        f'check_list_length({quoted}, "{one.size_name}", {one.size_name}, {size});' for one in lists[1:]
-    ]
-    checks += [
-        f'check_list_length({quoted}, "{saved.name}", {names.argument(saved.name)}.size(), {size});'
-        for saved in node.saved
-        if saved.type.key in ("tensor_list", "scalar_list")
-    ]
-    return tuple(checks)
 
 
 def _pack_statement(saved: SavedValue) -> str:
@@ -205,23 +192,29 @@ def _view_formula(node: NodeSpec, formula: Formula) -> FormulaView:
     )
 
 
-def _assignment(
-    node: NodeSpec, formula: Formula, positions: list[int]
-) -> tuple[str, str, tuple[str, ...]]:
+def _assignment(node: NodeSpec, formula: Formula, positions: list[int]) -> tuple[str, str, tuple[str, ...]]:
     """The code around a formula: what comes before, what comes after, and how results reach their places."""
     if len(formula.inputs) > 1:
-        return "    auto gradients = (", "    );", tuple(
-            f"if (needs_input_grad[{position}]) {_place(node, position, f'std::get<{part}>(gradients)')}"
-            for part, position in enumerate(positions)
+        return (
+            "    auto gradients = (",
+            "    );",
+            tuple(
+                f"if (needs_input_grad[{position}]) {_place(node, position, f'std::get<{part}>(gradients)')}"
+                for part, position in enumerate(positions)
+            ),
         )
     position = positions[0]
     one = node.inputs[position]
     if node.origin == "foreach" or "[i]" in formula.resolved:
         return (
-            f"    for (size_t i = 0; i < {one.size_name}; ++i) {{\n"
-            "      if (!grads[i].defined()) continue;\n"
-            f"      grad_inputs[{one.name}_begin + i] = ("
-        ), "      );\n    }", ()
+            (
+                f"    for (size_t i = 0; i < {one.size_name}; ++i) {{\n"
+                "      if (!grads[i].defined()) continue;\n"
+                f"      grad_inputs[{one.name}_begin + i] = ("
+            ),
+            "      );\n    }",
+            (),
+        )
     if one.is_list:
         return "    std::vector<Tensor> gradients = (", "    );", (_place(node, position, "gradients"),)
     guard = "if (any_grad_defined) " if _is_zero_without_gradients(node, formula) else ""
@@ -249,8 +242,6 @@ def _place(node: NodeSpec, position: int, value: str) -> str:
     one = node.inputs[position]
     if one.is_list:
         return (
-            f'place_list("{node.name}", grad_inputs, {one.name}_begin, {one.size_name}, '
-            f"std::move({value}));"
+            f'place_list("{node.name}", grad_inputs, {one.name}_begin, {one.size_name}, std::move({value}));'
         )
     return f"grad_inputs[{_slot(node, position)}] = std::move({value});"
-

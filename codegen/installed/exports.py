@@ -18,7 +18,7 @@ _HELPER_SYMBOL = re.compile(r" [TW] torch::autograd::generated::details::(\w+)[(
 _INLINE_DEFINITION = re.compile(r"^inline [^;{(]*?(\w+)\(", re.MULTILINE)
 
 
-class SymbolsUnreadable(Exception):
+class SymbolsUnreadableError(Exception):
     """The dynamic symbols of a library cannot be listed; the message says why."""
 
 
@@ -26,7 +26,7 @@ def callable_helpers(install: TorchInstall) -> frozenset[str]:
     """Names of helpers that link: exported by the library, or defined inline in the header.
 
     Raises:
-        SymbolsUnreadable: ``nm`` is missing or fails.
+        SymbolsUnreadableError: ``nm`` is missing or fails.
     """
     header = install.helpers_header.read_text()
     return exported_helpers(install) | frozenset(_INLINE_DEFINITION.findall(header))
@@ -44,11 +44,11 @@ def exported_helpers(install: TorchInstall) -> frozenset[str]:
     """Names of helpers in the library's dynamic symbol table.
 
     Raises:
-        SymbolsUnreadable: ``nm`` is missing or fails.
+        SymbolsUnreadableError: ``nm`` is missing or fails.
     """
     program = shutil.which("nm")
     if program is None:
-        raise SymbolsUnreadable("program 'nm' not found; install binutils (it comes with g++)")
+        raise SymbolsUnreadableError("program 'nm' not found; install binutils (it comes with g++)")
     listing = subprocess.run(
         [program, "-DC", "--defined-only", str(install.cpu_library)],
         capture_output=True,
@@ -56,5 +56,5 @@ def exported_helpers(install: TorchInstall) -> frozenset[str]:
         check=False,
     )
     if listing.returncode != 0:
-        raise SymbolsUnreadable(f"nm cannot read {install.cpu_library.name}: {listing.stderr.strip()}")
+        raise SymbolsUnreadableError(f"nm cannot read {install.cpu_library.name}: {listing.stderr.strip()}")
     return frozenset(_HELPER_SYMBOL.findall(listing.stdout))

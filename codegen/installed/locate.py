@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
-class TorchNotFound(Exception):
+class TorchNotFoundError(Exception):
     """No usable torch installation was found; the message says where it was looked for and what is missing."""
 
 
@@ -75,7 +75,7 @@ def locate_torch(root: Path | None = None) -> TorchInstall:
     """Find torch: under ``root`` (a folder that holds ``torch`` and ``torchgen``), or as Python would import it.
 
     Raises:
-        TorchNotFound: torch or torchgen is missing, or its version cannot be read.
+        TorchNotFoundError: torch or torchgen is missing, or its version cannot be read.
     """
     if root is not None:
         torch_folder, torchgen_folder = root / "torch", root / "torchgen"
@@ -83,22 +83,26 @@ def locate_torch(root: Path | None = None) -> TorchInstall:
         torch_folder, torchgen_folder = _package_folder("torch"), _package_folder("torchgen")
     for folder in (torch_folder, torchgen_folder):
         if not folder.is_dir():
-            raise TorchNotFound(f"no package '{folder.name}' at {folder}; expected an installed torch wheel")
+            raise TorchNotFoundError(
+                f"no package '{folder.name}' at {folder}; expected an installed torch wheel"
+            )
     return TorchInstall(torch_folder, torchgen_folder, _read_version(torch_folder))
 
 
 def _package_folder(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise TorchNotFound(f"python package '{name}' is not installed; install torch (pip install torch) first")
+        raise TorchNotFoundError(
+            f"python package '{name}' is not installed; install torch (pip install torch) first"
+        )
     return Path(spec.origin).parent
 
 
 def _read_version(torch_folder: Path) -> str:
     version_file = torch_folder / "version.py"
     if not version_file.is_file():
-        raise TorchNotFound(f"no file {version_file}; expected the version of the installed torch there")
+        raise TorchNotFoundError(f"no file {version_file}; expected the version of the installed torch there")
     found = re.search(r"^__version__ = '([^'+]+)", version_file.read_text(), re.MULTILINE)
     if found is None:
-        raise TorchNotFound(f"no line '__version__ = ...' in {version_file}")
+        raise TorchNotFoundError(f"no line '__version__ = ...' in {version_file}")
     return found.group(1)

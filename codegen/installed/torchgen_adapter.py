@@ -107,7 +107,7 @@ class Derivatives:
     skipped: tuple[SkippedEntry, ...] = field(default=())
 
 
-class ForeignTorchgen(Exception):
+class ForeignTorchgenError(Exception):
     """This process has imported the torchgen of another torch; a fresh process is needed."""
 
 
@@ -118,7 +118,7 @@ def load_derivatives(install: TorchInstall, parsed_operators: Path | None = None
     the work; its name must change with everything that they depend on.
 
     Raises:
-        ForeignTorchgen: another torchgen was imported before.
+        ForeignTorchgenError: another torchgen was imported before.
     """
     _require_torchgen(install)
     if parsed_operators is not None:
@@ -127,12 +127,14 @@ def load_derivatives(install: TorchInstall, parsed_operators: Path | None = None
         infos, functions = _load(install)
         # Matching adds the foreach operators to the table, so what the YAML says is noted before.
         entries = _EntryIndex(infos)
-        matched = importlib.import_module("torchgen.api.autograd").match_differentiability_info(functions, infos)
+        matched = importlib.import_module("torchgen.api.autograd").match_differentiability_info(
+            functions, infos
+        )
         return _collect(infos, matched, entries)
 
 
 def parse_native_functions(install: TorchInstall) -> list[Any]:
-    """torchgen's ``NativeFunction`` objects for every ATen operator of ``install``."""
+    """Torchgen's ``NativeFunction`` objects for every ATen operator of ``install``."""
     _require_torchgen(install)
     generator = importlib.import_module("torchgen.gen")
     parsed = generator.parse_native_yaml(str(install.native_functions_yaml), str(install.tags_yaml))
@@ -161,7 +163,7 @@ def _remember_operators(install: TorchInstall, file: Path) -> None:
 def _require_torchgen(install: TorchInstall) -> None:
     torchgen = importlib.import_module("torchgen")
     if torchgen.__file__ is None or not install.torchgen.samefile(torchgen.__path__[0]):
-        raise ForeignTorchgen(
+        raise ForeignTorchgenError(
             f"torchgen of another torch is loaded in this process; put {install.torchgen.parent} first on "
             "PYTHONPATH and start a fresh process"
         )
@@ -169,7 +171,7 @@ def _require_torchgen(install: TorchInstall) -> None:
 
 @contextmanager
 def _roomy_regex_cache() -> Iterator[None]:
-    """torchgen compiles thousands of patterns again and again; with room for all of them it takes half the time.
+    """Torchgen compiles thousands of patterns again and again; with room for all of them it takes half the time.
 
     The size is a private constant of the standard library, so nothing happens where it is missing.
     """

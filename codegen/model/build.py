@@ -51,7 +51,7 @@ def build_model(
     code wherever it is possible (which is also the default).
 
     Raises:
-        UnknownSavedType: the type table lacks a type.
+        UnknownSavedTypeError: the type table lacks a type.
     """
     nodes = tuple(
         _build_node(record, places[record.entry_schema], facts, forced_mode) for record in derivatives.nodes
@@ -62,7 +62,9 @@ def build_model(
     return Model(torch_version, nodes, skipped, yaml_name)
 
 
-def _build_node(record: NodeRecord, place: EntryPlace, facts: LinkFacts, forced_mode: Mode | None) -> NodeSpec:
+def _build_node(
+    record: NodeRecord, place: EntryPlace, facts: LinkFacts, forced_mode: Mode | None
+) -> NodeSpec:
     inputs = tuple(Input(one.name, one.is_list) for one in record.inputs)
     formulas = tuple(_build_formulas(record, place))
     if forced_mode is Mode.DELEGATE:

@@ -36,7 +36,9 @@ def choose_mode(
         blocked = _first_unlinkable(formula.parsed, facts)
         if blocked is not None:
             wanted = ", ".join(formula.inputs)
-            return ModeChoice(Mode.DELEGATE, f"'{blocked}' in the formula of '{wanted}' is not exported by torch")
+            return ModeChoice(
+                Mode.DELEGATE, f"'{blocked}' in the formula of '{wanted}' is not exported by torch"
+            )
     return ModeChoice(Mode.INLINE, "every name in its formulas links")
 
 

@@ -33,7 +33,7 @@ class SavedType:
     ctypes: tuple[str, ...]
     """Types that torchgen gives to values of this row: ``("c10::SymIntArrayRef",)``."""
     member: str
-    """The type of the node struct's field, as libclang spells it without spaces and ``torch::autograd::generated::``."""
+    """The type of the node struct's field, as libclang spells it without ``torch::autograd::generated::``."""
     value: str
     """The type of a local that formulas see: ``std::vector<c10::SymInt>``."""
     components: tuple[Component, ...]
@@ -53,7 +53,7 @@ class SavedType:
         return self.value if self.by_value else f"const {self.value}&"
 
 
-class UnknownSavedType(Exception):
+class UnknownSavedTypeError(Exception):
     """A saved value has a type that the table does not know."""
 
 
@@ -203,9 +203,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         _one("Layout", "Layout", "torch.layout"),
         by_value=True,
     ),
-    SavedType(
-        "string", ("c10::string_view",), "std::string", "std::string", _one("str", "String", "str")
-    ),
+    SavedType("string", ("c10::string_view",), "std::string", "std::string", _one("str", "String", "str")),
     SavedType(
         "optional_string",
         ("::std::optional<c10::string_view>",),
@@ -261,12 +259,12 @@ def saved_type_of(ctype: str) -> SavedType:
     """The row for a type as torchgen spells it.
 
     Raises:
-        UnknownSavedType: no row has this type; the message tells where to add one.
+        UnknownSavedTypeError: no row has this type; the message tells where to add one.
     """
     row = _BY_CTYPE.get(ctype)
     if row is None:
         known = ", ".join(sorted(_BY_CTYPE))
-        raise UnknownSavedType(
+        raise UnknownSavedTypeError(
             f"no row for saved values of type '{ctype}'; add one to codegen/model/saved_types.py with its pack and "
             f"unpack functions in csrc/ivalue (known types: {known})"
         )

@@ -21,8 +21,10 @@ class ArgumentReader {
  public:
   ArgumentReader(const char* node, const std::vector<c10::IValue>& values, size_t expected);
 
+  // Which gradients are wanted: a list of flags, or their bits in an integer, which saves the Python call path a list.
   template <size_t N>
   std::array<bool, N> needs_input_grad() {
+    static_assert(N < 64);
     std::array<bool, N> needed{};
     read_mask(needed.data(), N);
     return needed;

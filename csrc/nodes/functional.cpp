@@ -7,16 +7,6 @@
 
 namespace backbind {
 
-void check_gradient_count(const char* node, const variable_list& grads, size_t expected) {
-  TORCH_CHECK_VALUE(grads.size() == expected, node, ": grads must have ", expected, " element",
-                    expected == 1 ? "" : "s", " (None for an undefined gradient), got ", grads.size());
-}
-
-void check_list_length(const char* node, const char* name, size_t length, size_t expected) {
-  TORCH_CHECK_VALUE(length == expected, node, ": '", name, "' must have ", expected, " element",
-                    expected == 1 ? "" : "s", ", got ", length);
-}
-
 bool any_defined(const variable_list& grads) {
   return std::any_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });
 }

@@ -6,15 +6,9 @@
 
 #include <vector>
 
+#include "nodes/preconditions.h"
+
 namespace backbind {
-
-using torch::autograd::variable_list;
-
-// Raises ValueError unless `grads` has `expected` elements.
-void check_gradient_count(const char* node, const variable_list& grads, size_t expected);
-
-// Raises ValueError unless the list argument `name` has `expected` elements.
-void check_list_length(const char* node, const char* name, size_t length, size_t expected);
 
 // Whether any gradient is defined.
 bool any_defined(const variable_list& grads);

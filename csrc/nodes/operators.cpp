@@ -32,7 +32,7 @@ class OperatorKernel final : public c10::OperatorKernel {
     const variable_list grads = gradients_of(*(first - 1));
     const ivalue_list arguments(std::make_move_iterator(first), std::make_move_iterator(stack->end()));
     torch::jit::drop(*stack, count + 1);
-    torch::jit::push(*stack, c10::List<at::Tensor>(run_pure(binding_->apply, grads, arguments)));
+    torch::jit::push(*stack, c10::List<at::Tensor>(run_pure(*binding_, binding_->apply, grads, arguments)));
   }
 
  private:

@@ -7,7 +7,12 @@
 
 namespace backbind {
 
-// Runs a functional backward with autocast off. Grad mode stays as it is: it decides whether the result has a graph.
-variable_list run_pure(Binding::Apply apply, const variable_list& grads, const ivalue_list& arguments);
+// Runs `apply`, a functional backward of `binding`, with autocast off. Grad mode stays as it is: it decides whether the
+// result has a graph.
+//
+// An internal assertion of torch that fails here means that the arguments do not fit together; it is raised as a
+// RuntimeError that says so.
+variable_list run_pure(const Binding& binding, Binding::Apply apply, const variable_list& grads,
+                       const ivalue_list& arguments);
 
 }  // namespace backbind

@@ -8,10 +8,10 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string_view>
 
-#include "python/object.h"
 #include "python/suggest.h"
 
 namespace backbind::python {
@@ -36,7 +36,7 @@ class Converter {
     begin("grads", "Sequence[Tensor | None]");
     const auto items = sequence(object);
     call_.grads.reserve(items.size());
-    for (PyObject* item : items) call_.grads.push_back(optional_tensor(item));
+    for (PyObject* item : each(items)) call_.grads.push_back(optional_tensor(item));
   }
 
   void needs_input_grad(PyObject* object) {
@@ -45,10 +45,13 @@ class Converter {
     TORCH_CHECK_VALUE(items.size() == binding_.inputs, binding_.name, "() argument 'needs_input_grad': expected ",
                       binding_.inputs, binding_.inputs == 1 ? " flag" : " flags",
                       ", one for each differentiable input, got ", items.size());
-    c10::List<bool> flags;
-    flags.reserve(items.size());
-    for (PyObject* item : items) flags.push_back(boolean(item));
-    call_.arguments.emplace_back(std::move(flags));
+    uint64_t flags = 0;
+    uint64_t bit = 1;
+    for (PyObject* item : each(items)) {
+      if (boolean(item)) flags |= bit;
+      bit <<= 1U;
+    }
+    call_.arguments.emplace_back(static_cast<int64_t>(flags));
   }
 
   void saved(const Argument& argument, PyObject* object) {
@@ -57,29 +60,48 @@ class Converter {
   }
 
  private:
+  using Items = std::span<PyObject* const>;
+
   void begin(const char* name, const char* expected) {
     name_ = name;
     expected_ = expected;
+    items_ = {};
+  }
+
+  // The elements one after another; remembers the one that is being converted, for messages.
+  Items each(Items items) {
+    items_ = items;
+    return items;
   }
 
   [[noreturn]] void refuse(PyObject* given) const {
     // An object that overrides torch functions (a proxy of a tracer) may be anything; only the dispatcher knows.
-    if (PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(given)), "__torch_function__")) {
-      throw NeedsDispatcher();
-    }
-    const std::string_view type = type_name(given);
+    if (overrides_torch_functions(given)) throw NeedsDispatcher();
+    const std::string type = type_name(given);
     if (type == "SymInt" || type == "SymFloat" || type == "SymBool") throw NeedsDispatcher();
-    TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type);
+    const auto found = std::find(items_.begin(), items_.end(), given);
+    if (found == items_.end()) {
+      TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type);
+    }
+    TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type,
+                     " at position ", found - items_.begin());
   }
 
-  std::span<PyObject* const> sequence(PyObject* object) const {
+  static bool overrides_torch_functions(PyObject* object) {
+    return PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__torch_function__") != 0;
+  }
+
+  Items sequence(PyObject* object) {
     if (PyList_Check(object)) {
       return {reinterpret_cast<PyListObject*>(object)->ob_item, static_cast<size_t>(PyList_GET_SIZE(object))};
     }
     if (PyTuple_Check(object)) {
       return {reinterpret_cast<PyTupleObject*>(object)->ob_item, static_cast<size_t>(PyTuple_GET_SIZE(object))};
     }
-    refuse(object);
+    const bool is_text = PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object);
+    if (is_text || !PySequence_Check(object) || overrides_torch_functions(object)) refuse(object);
+    call_.kept.push_back(checked(PySequence_Tuple(object)));
+    return sequence(call_.kept.back().get());
   }
 
   at::Tensor tensor(PyObject* object) {
@@ -105,13 +127,17 @@ class Converter {
     }
     int overflow = 0;
     const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-    TORCH_CHECK_VALUE(overflow == 0, binding_.name, "() argument '", name_, "': does not fit into 64 bits");
+    TORCH_CHECK_VALUE(overflow == 0, binding_.name, "() argument '", name_, "': the integer does not fit into 64 bits");
     return value;
   }
 
   double floating(PyObject* object) const {
     if (PyFloat_Check(object)) return PyFloat_AS_DOUBLE(object);
-    return static_cast<double>(integer(object));
+    if (!PyLong_Check(object)) return static_cast<double>(integer(object));
+    const double value = PyLong_AsDouble(object);
+    if (value != -1.0 || PyErr_Occurred() == nullptr) return value;
+    PyErr_Clear();
+    TORCH_CHECK_VALUE(false, binding_.name, "() argument '", name_, "': the integer does not fit into a float");
   }
 
   at::Scalar scalar(PyObject* object) const {
@@ -120,6 +146,15 @@ class Converter {
     if (PyComplex_Check(object)) {
       const Py_complex value = PyComplex_AsCComplex(object);
       return at::Scalar(c10::complex<double>(value.real, value.imag));
+    }
+    if (PyLong_Check(object)) {
+      // As in torch: above the range of int64, but not above that of uint64, a number is kept as an unsigned one.
+      const unsigned long long value = PyLong_AsUnsignedLongLong(object);
+      if (PyErr_Occurred() != nullptr) {
+        PyErr_Clear();
+      } else if (value > static_cast<unsigned long long>(std::numeric_limits<int64_t>::max())) {
+        return at::Scalar(static_cast<uint64_t>(value));
+      }
     }
     return at::Scalar(integer(object));
   }
@@ -150,7 +185,7 @@ class Converter {
     return reinterpret_cast<THPDevice*>(object)->device;
   }
 
-  std::vector<int64_t> integers(PyObject* object) const {
+  std::vector<int64_t> integers(PyObject* object) {
     std::vector<int64_t> values;
     const auto items = sequence(object);
     values.reserve(items.size());
@@ -164,12 +199,12 @@ class Converter {
         return object == Py_None ? IValue() : IValue(tensor(object));
       case ValueKind::TensorList: {
         c10::List<at::Tensor> list;
-        for (PyObject* item : sequence(object)) list.push_back(tensor(item));
+        for (PyObject* item : each(sequence(object))) list.push_back(tensor(item));
         return list;
       }
       case ValueKind::OptionalTensorList: {
         c10::List<std::optional<at::Tensor>> list;
-        for (PyObject* item : sequence(object)) {
+        for (PyObject* item : each(sequence(object))) {
           list.push_back(item == Py_None ? std::nullopt : std::make_optional(tensor(item)));
         }
         return list;
@@ -188,14 +223,14 @@ class Converter {
         return scalar(object);
       case ValueKind::ScalarList: {
         c10::impl::GenericList list(c10::NumberType::get());
-        for (PyObject* item : sequence(object)) list.push_back(IValue(scalar(item)));
+        for (PyObject* item : each(sequence(object))) list.push_back(IValue(scalar(item)));
         return list;
       }
       case ValueKind::ScalarType:
         return scalar_type(object);
       case ValueKind::ScalarTypeList: {
         std::vector<int64_t> types;
-        for (PyObject* item : sequence(object)) types.push_back(static_cast<int64_t>(scalar_type(item)));
+        for (PyObject* item : each(sequence(object))) types.push_back(static_cast<int64_t>(scalar_type(item)));
         return types;
       }
       case ValueKind::Layout:
@@ -230,6 +265,7 @@ class Converter {
   ParsedCall& call_;
   const char* name_ = "";
   const char* expected_ = "";
+  Items items_;  // the elements of the list that is being converted
 };
 
 constexpr size_t kLeading = 2;  // grads and needs_input_grad
@@ -244,8 +280,11 @@ const char* argument_name(const Binding& binding, size_t position) {
 class OrderedArguments {
  public:
   OrderedArguments(const Binding& binding, PyObject* const* objects, size_t count, PyObject* keywords)
-      : slots_(binding.arguments.size() + kLeading, nullptr) {
-    TORCH_CHECK_TYPE(count <= slots_.size(), binding.name, "() takes ", slots_.size(), " arguments, got ", count);
+      : objects_(objects) {
+    const size_t expected = binding.arguments.size() + kLeading;
+    if (count == expected && keywords == nullptr) return;  // in order as they are
+    TORCH_CHECK_TYPE(count <= expected, binding.name, "() takes ", expected, " arguments, got ", count);
+    slots_.resize(expected, nullptr);
     std::copy(objects, objects + count, slots_.begin());
     if (keywords != nullptr) {
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keywords); ++i) {
@@ -256,9 +295,10 @@ class OrderedArguments {
       TORCH_CHECK_TYPE(slots_[i] != nullptr, binding.name, "() is missing argument '", argument_name(binding, i),
                        "' (position ", i + 1, " of ", slots_.size(), ")");
     }
+    objects_ = slots_.data();
   }
 
-  PyObject* operator[](size_t position) const { return slots_[position]; }
+  PyObject* operator[](size_t position) const { return objects_[position]; }
 
  private:
   void place(const Binding& binding, PyObject* keyword, PyObject* object) {
@@ -275,7 +315,8 @@ class OrderedArguments {
     TORCH_CHECK_TYPE(false, binding.name, "() has no argument '", name, "'", suggestion(name, known));
   }
 
-  c10::SmallVector<PyObject*, 16> slots_;
+  PyObject* const* objects_;
+  std::vector<PyObject*> slots_;  // used only where the objects have to be put in order
 };
 
 }  // namespace

@@ -3,9 +3,10 @@
 
 #include <torch/csrc/python_headers.h>
 
-#include <string>
+#include <vector>
 
 #include "nodes/binding.h"
+#include "python/object.h"
 
 namespace backbind::python {
 
@@ -16,6 +17,8 @@ struct NeedsDispatcher {};
 struct ParsedCall {
   variable_list grads;
   ivalue_list arguments;
+  // Tuples made of sequences that are neither list nor tuple; they own what is being converted.
+  std::vector<Owned> kept;
   // Whether a tensor is wrapped (fake, batched, a subclass ...), so that the call must go through the dispatcher.
   bool has_wrapped_tensor = false;
 };

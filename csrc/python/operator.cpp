@@ -48,7 +48,9 @@ PyObject* overload_of(OperatorObject* self) {
     const Owned ops = checked(PyObject_GetAttrString(torch.get(), "ops"));
     const Owned ours = checked(PyObject_GetAttrString(ops.get(), "backbind"));
     const Owned packet = checked(PyObject_GetAttrString(ours.get(), self->binding->name));
-    self->overload = checked(PyObject_GetAttrString(packet.get(), "default")).release();
+    Owned overload = checked(PyObject_GetAttrString(packet.get(), "default"));
+    // Another thread may have been faster while Python ran.
+    if (self->overload == nullptr) self->overload = overload.release();
   }
   return self->overload;
 }
@@ -57,11 +59,11 @@ PyObject* call_dispatcher(OperatorObject* self, PyObject* const* objects, size_t
   return PyObject_Vectorcall(overload_of(self), objects, count, keywords);
 }
 
-PyObject* run(Binding::Apply apply, const ParsedCall& call) {
+PyObject* run(const Binding& binding, Binding::Apply apply, const ParsedCall& call) {
   variable_list gradients;
   {
     const GilReleased released;
-    gradients = run_pure(apply, call.grads, call.arguments);
+    gradients = run_pure(binding, apply, call.grads, call.arguments);
   }
   return gradients_to_python(std::move(gradients)).release();
 }
@@ -72,7 +74,7 @@ PyObject* operator_call(PyObject* object, PyObject* const* objects, size_t flagg
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
   try {
     const ParsedCall call = parse_call(*self->binding, objects, count, keywords);
-    if (!call.has_wrapped_tensor && !someone_watches()) return run(self->binding->apply, call);
+    if (!call.has_wrapped_tensor && !someone_watches()) return run(*self->binding, self->binding->apply, call);
   } catch (const NeedsDispatcher&) {
   } catch (const PythonErrorSet&) {
     return nullptr;
@@ -90,9 +92,23 @@ PyObject* operator_delegate(PyObject* object, PyObject* const* objects, Py_ssize
   try {
     const Binding& binding = *as_operator(object)->binding;
     const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
-    return run(binding.apply_delegate, call);
+    return run(binding, binding.apply_delegate, call);
   } catch (const NeedsDispatcher&) {
     TORCH_CHECK_TYPE(false, as_operator(object)->binding->name, ".delegate() takes plain values only");
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject* operator_convert(PyObject* object, PyObject* const* objects, Py_ssize_t count, PyObject* keywords) {
+  HANDLE_TH_ERRORS
+  try {
+    const Binding& binding = *as_operator(object)->binding;
+    const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
+    return saved_to_python(binding, std::span(call.arguments).subspan(1)).release();
+  } catch (const NeedsDispatcher&) {
+    Py_RETURN_NONE;
   } catch (const PythonErrorSet&) {
     return nullptr;
   }
@@ -165,10 +181,23 @@ void operator_dealloc(PyObject* object) {
   Py_DECREF(type);
 }
 
+// Python's view of calling an operator, for those who look: Dynamo inlines it. The interpreter itself calls through the
+// slots, which assigning to the attribute would replace.
+PyObject* operator_describe_call(PyObject* type, PyObject* function) {
+  if (PyDict_SetItemString(reinterpret_cast<PyTypeObject*>(type)->tp_dict, "__call__", function) < 0) return nullptr;
+  PyType_Modified(reinterpret_cast<PyTypeObject*>(type));
+  Py_RETURN_NONE;
+}
+
 PyMethodDef operator_methods[] = {
     {"delegate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_delegate)),
      METH_FASTCALL | METH_KEYWORDS,
      "Run the node struct itself, whatever the operator's mode: the truth that an inline formula is compared with."},
+    {"_convert", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_convert)),
+     METH_FASTCALL | METH_KEYWORDS,
+     "The saved values of a call as the operator would receive them, or None where only the dispatcher understands."},
+    {"_describe_call", operator_describe_call, METH_O | METH_CLASS,
+     "Make a Python function the attribute __call__ of the type, without changing how operators are called."},
     {"__reduce__", operator_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

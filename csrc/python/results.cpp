@@ -112,15 +112,20 @@ Owned gradients_to_python(variable_list&& gradients) {
 }
 
 Owned packed_to_python(const Binding& binding, const ivalue_list& values) {
-  Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
   const auto needed = values[0].toBoolList();
   Owned flags = checked(PyList_New(static_cast<Py_ssize_t>(needed.size())));
   for (size_t i = 0; i < needed.size(); ++i) {
     PyList_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(i), checked(PyBool_FromLong(needed.get(i))).release());
   }
-  PyTuple_SET_ITEM(tuple.get(), 0, flags.release());
-  for (size_t i = 1; i < values.size(); ++i) {
-    Owned item = value_to_python(binding.arguments[i - 1].kind, values[i]);
+  const Owned leading = checked(PyTuple_Pack(1, flags.get()));
+  const Owned saved = saved_to_python(binding, std::span(values).subspan(1));
+  return checked(PySequence_Concat(leading.get(), saved.get()));
+}
+
+Owned saved_to_python(const Binding& binding, std::span<const c10::IValue> values) {
+  Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  for (size_t i = 0; i < values.size(); ++i) {
+    Owned item = value_to_python(binding.arguments[i].kind, values[i]);
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
   }
   return tuple;

@@ -3,6 +3,8 @@
 
 #include <torch/csrc/python_headers.h>
 
+#include <span>
+
 #include "nodes/binding.h"
 #include "python/object.h"
 
@@ -16,5 +18,8 @@ Owned gradients_to_python(variable_list&& gradients);
 
 // The tuple (needs_input_grad, *saved) of a packed node.
 Owned packed_to_python(const Binding& binding, const ivalue_list& values);
+
+// The tuple of the arguments that carry saved values.
+Owned saved_to_python(const Binding& binding, std::span<const c10::IValue> values);
 
 }  // namespace backbind::python

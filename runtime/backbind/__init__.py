@@ -20,9 +20,9 @@ from backbind._load import load_compiled_part
 
 load_compiled_part()
 
-from backbind import ops
-from backbind._namespace import pack
-from backbind.trace import TraceError, leaves, trace
+from backbind import ops  # noqa: E402
+from backbind._namespace import pack  # noqa: E402
+from backbind.trace import TraceError, leaves, trace  # noqa: E402
 
 __all__ = ["TraceError", "leaves", "ops", "pack", "trace"]
 __version__ = "0.1.0"

@@ -35,7 +35,7 @@ class TracedBackward(fx.GraphModule):
 
 def load_traced_backward(body: dict[Any, Any], import_block: str) -> TracedBackward:
     """Rebuilds a pickled TracedBackward."""
-    module = reduce_graph_module(body, import_block)
+    module: Any = reduce_graph_module(body, import_block)
     return TracedBackward(module, module.graph, "TracedBackward")
 
 

@@ -15,7 +15,7 @@ def load_compiled_part() -> None:
     """Import ``backbind._C`` after checking that it was built for the installed torch.
 
     Raises:
-        WrongTorch: it was built for another torch.
+        WrongTorchError: it was built for another torch.
         ImportError: it was not built, or does not load.
     """
     if _BUILT_FOR.is_file():
@@ -23,5 +23,7 @@ def load_compiled_part() -> None:
     try:
         compiled = importlib.import_module("backbind._C")
     except ImportError as error:
-        raise ImportError(f"the compiled part of backbind does not load ({error}); {HOW_TO_REBUILD}") from error
+        raise ImportError(
+            f"the compiled part of backbind does not load ({error}); {HOW_TO_REBUILD}"
+        ) from error
     require_torch(compiled.torch_version)

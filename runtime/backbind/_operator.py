@@ -113,7 +113,16 @@ _DESCRIPTION: dict[str, property] = {
 }
 
 
+def _call(self: _C.Operator, /, *args: Any, **kwargs: Any) -> list[torch.Tensor | None]:
+    """Run the backward: one gradient for each differentiable input, None where it is not wanted or is zero."""
+    # Dynamo cannot look into compiled code. It inlines this function, and so puts the overload into its graph.
+    if torch.compiler.is_dynamo_compiling():
+        return self.overload(*args, **kwargs)
+    return self(*args, **kwargs)
+
+
 def describe_operators() -> None:
     """Give the compiled type its descriptive properties. Called once, at import."""
     for name, attribute in _DESCRIPTION.items():
         setattr(_C.Operator, name, attribute)
+    _C.Operator._describe_call(_call)

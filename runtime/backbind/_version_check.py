@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import torch
 
-HOW_TO_REBUILD = "rebuild it for this torch: './dev build' in a checkout, or 'pip install --force-reinstall backbind'"
+HOW_TO_REBUILD = (
+    "rebuild it for this torch: './dev build' in a checkout, or 'pip install --force-reinstall backbind'"
+)
 
 
-class WrongTorch(ImportError):
+class WrongTorchError(ImportError):
     """backbind was built for another torch than the installed one."""
 
 
@@ -21,7 +23,9 @@ def release(version: str) -> str:
 
 
 def require_torch(built_for: str) -> None:
-    """Raise WrongTorch unless the installed torch is the one that backbind was built for."""
+    """Raise WrongTorchError unless the installed torch is the one that backbind was built for."""
     installed = release(torch.__version__)
     if installed != release(built_for):
-        raise WrongTorch(f"backbind was built for torch {built_for}, but torch {installed} is installed; {HOW_TO_REBUILD}")
+        raise WrongTorchError(
+            f"backbind was built for torch {built_for}, but torch {installed} is installed; {HOW_TO_REBUILD}"
+        )

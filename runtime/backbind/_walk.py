@@ -97,5 +97,5 @@ def _step(
     )
 
 
-def _target(step: int, input: int, fit: tuple[list[int], torch.dtype] | None) -> Target:
-    return Target(Slot(step, input), None if fit is None else Fit(tuple(fit[0]), fit[1]))
+def _target(step: int, number: int, fit: tuple[list[int], torch.dtype] | None) -> Target:
+    return Target(Slot(step, number), None if fit is None else Fit(tuple(fit[0]), fit[1]))

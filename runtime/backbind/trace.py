@@ -63,9 +63,9 @@ def _as_list(
         return [tensors]
     if isinstance(tensors, Mapping):
         return list(tensors.values())
-    if isinstance(tensors, Sequence) and not isinstance(tensors, str):
+    if isinstance(tensors, (list, tuple)):
         return list(tensors)
-    raise TypeError(f"{what} must be a tensor or a sequence of tensors, got {type(tensors).__name__}")
+    raise TypeError(f"{what} must be a tensor or a list or tuple of tensors, got {type(tensors).__name__}")
 
 
 def _refuse_what_cannot_be_traced(walk: Walk) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import backbind
 import pytest
 import torch
-
-import backbind
 from backbind import _C
+
 from tests.capture.random_programs import run_program
 
 
@@ -22,14 +22,14 @@ def all_nodes(root: torch.Tensor) -> list[torch.autograd.graph.Node]:
     return list(seen)
 
 
-def engine_order(loss: torch.Tensor, run: object = None, **options: object) -> list[tuple[str, int]]:
+def engine_order(loss: torch.Tensor, inputs: list[torch.Tensor] | None = None) -> list[tuple[str, int]]:
     """Name and sequence number of each node, as the engine runs them."""
     order: list[tuple[str, int]] = []
     handles = []
     for node in all_nodes(loss):
         entry = (node.name(), node._sequence_nr())
         handles.append(node.register_prehook(lambda _, entry=entry: order.append(entry)))
-    torch.autograd.backward(loss, retain_graph=True, **options)
+    torch.autograd.backward(loss, retain_graph=True, inputs=inputs)
     for handle in handles:
         handle.remove()
     return order
@@ -53,7 +53,8 @@ def test_leaves_come_in_the_order_of_accumulation(seed: int) -> None:
     program = run_program(seed)
     accumulated: list[int] = []
     handles = [
-        leaf.register_post_accumulate_grad_hook(lambda leaf: accumulated.append(id(leaf))) for leaf in program.leaves
+        leaf.register_post_accumulate_grad_hook(lambda leaf: accumulated.append(id(leaf)))
+        for leaf in program.leaves
     ]
     program.loss.backward(retain_graph=True)
     for handle in handles:
@@ -97,10 +98,13 @@ def test_a_tensor_without_grad_is_refused() -> None:
     assert str(caught.value) == "element 0 of roots does not require grad and has no grad_fn"
 
 
-@pytest.mark.parametrize(("roots", "message"), [
-    ((torch.ones(1, requires_grad=True),), "roots must be a list of tensors, got tuple"),
-    ([3], "roots must be tensors, element 0 is a int"),
-])
+@pytest.mark.parametrize(
+    ("roots", "message"),
+    [
+        ((torch.ones(1, requires_grad=True),), "roots must be a list of tensors, got tuple"),
+        ([3], "roots must be tensors, element 0 is a int"),
+    ],
+)
 def test_what_is_no_tensor_is_refused(roots: object, message: str) -> None:
     with pytest.raises(TypeError) as caught:
         _C.walk(roots, [])  # type: ignore[arg-type]

@@ -27,6 +27,8 @@ from tools.regen_support.options import Options
 from tools.regen_support.other_torch import unpack_torch
 
 NEXT_TORCH = "2.14.1"
+collect_ignore_glob = ["__snapshots__/*"]
+"""Accepted excerpts of Python are named after their tests, and are none."""
 CASES = Path(__file__).parent / "cases"
 
 Judge = Callable[[bytes, str], Report]

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 
 import torch
-from sklearn.datasets import load_digits
-
 from backbind.demo.training import train
+from sklearn.datasets import load_digits
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import backbind  # noqa: F401  (defines the operators)
 import pytest
 import torch
-
-import backbind  # noqa: F401  (defines the operators)
 
 OPS = torch.ops.backbind
 

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import backbind
 import pytest
 import torch
 from torch import nn
 
-import backbind
 from tests.capture.random_programs import run_program
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
@@ -30,7 +30,11 @@ def same_bits(traced: torch.Tensor | None, eager: torch.Tensor | None) -> bool:
         return torch.equal(traced.indices(), eager.indices()) and same_bits(traced.values(), eager.values())
     if traced.is_complex():
         traced, eager = torch.view_as_real(traced.resolve_conj()), torch.view_as_real(eager.resolve_conj())
-    both_nan = traced.isnan() & eager.isnan() if traced.is_floating_point() else torch.zeros_like(traced, dtype=torch.bool)
+    both_nan = (
+        traced.isnan() & eager.isnan()
+        if traced.is_floating_point()
+        else torch.zeros_like(traced, dtype=torch.bool)
+    )
     signs = torch.signbit(traced) == torch.signbit(eager)
     return bool((((traced == eager) & signs) | both_nan).all())
 
@@ -123,7 +127,9 @@ def recurrent() -> tuple[torch.Tensor, list[torch.Tensor]]:
 
 def convolutional() -> tuple[torch.Tensor, list[torch.Tensor]]:
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2))
+    network = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2)
+    )
     return network(torch.randn(2, 1, 8, 8)).square().mean(), list(network.parameters())
 
 
@@ -173,7 +179,10 @@ def test_without_inputs_the_leaves_are_returned_in_order() -> None:
     leaves = backbind.leaves(program.loss)
     traced = backbind.trace(program.loss)()
     assert len(traced) == len(leaves)
-    assert all(same_bits(one, other) for one, other in zip(traced, eager_gradients(program.loss, leaves), strict=True))
+    assert all(
+        same_bits(one, other)
+        for one, other in zip(traced, eager_gradients(program.loss, leaves), strict=True)
+    )
 
 
 def test_a_mapping_gives_a_dict() -> None:
@@ -230,7 +239,9 @@ def test_a_pickled_graph_runs_in_a_fresh_process(tmp_path: Path) -> None:
         f"graph = pickle.load(open({str(stored)!r}, 'rb'))\n"
         f"torch.save(graph(), {str(results)!r})\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(RUNTIME), "PATH": "/usr/bin:/bin"})
+    subprocess.run(
+        [sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(RUNTIME), "PATH": "/usr/bin:/bin"}
+    )
     again = torch.load(results)
     assert all(same_bits(one, other) for one, other in zip(again, graph(), strict=True))
 
@@ -295,7 +306,9 @@ def test_copies_of_slices_are_refused_by_name() -> None:
     value = leaf(3)
     copy = value.clone()
     copy[0] = 1.0
-    assert refusal(copy.sum()) == "  step 1, torch::autograd::CopySlices: made by no entry of derivatives.yaml"
+    assert (
+        refusal(copy.sum()) == "  step 1, torch::autograd::CopySlices: made by no entry of derivatives.yaml"
+    )
 
 
 def test_what_is_not_on_the_way_is_not_refused() -> None:
@@ -329,10 +342,13 @@ def test_a_tensor_changed_in_place_raises_eagers_error() -> None:
     assert str(traced.value) == str(eager.value)
 
 
-@pytest.mark.parametrize(("outputs", "message"), [
-    (3, "outputs must be a tensor or a sequence of tensors, got int"),
-    ("ab", "outputs must be a tensor or a sequence of tensors, got str"),
-])
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        (3, "outputs must be a tensor or a list or tuple of tensors, got int"),
+        ("ab", "outputs must be a tensor or a list or tuple of tensors, got str"),
+    ],
+)
 def test_outputs_that_are_no_tensors(outputs: object, message: str) -> None:
     with pytest.raises(TypeError) as caught:
         backbind.trace(outputs)  # type: ignore[arg-type]

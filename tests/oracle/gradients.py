@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import torch
 from torch.autograd.graph import GradientEdge, Node
 
+from tests.oracle.graph_walk import reachable_nodes
 from tests.oracle.kinds import kind_of_shape
 from tests.oracle.outcome import SEED
 
@@ -41,6 +43,45 @@ class GradientSpec:
 def gradient_specs(node: Node, results: Results) -> list[GradientSpec]:
     """One for each gradient that ``node`` takes."""
     return [_spec(node, position, results) for position in range(len(node._input_metadata))]
+
+
+def has_known_shapes(node: Node, results: Results) -> bool:
+    """Whether the shape of every gradient can be told: that of a nested one is known only from an example."""
+    return all(
+        (node, position) in results or not metadata.is_nested_tensor
+        for position, metadata in enumerate(node._input_metadata)
+    )
+
+
+def has_nested_results(node: Node) -> bool:
+    """Whether ``node`` takes a gradient that is a nested tensor of the C++ kind.
+
+    The other kind is a Python class; running backwards of it with hooks crashes inside torch 2.13.
+    """
+    return any(metadata.is_cpp_nested_tensor for metadata in node._input_metadata)
+
+
+def arriving_gradients(results: Results) -> dict[tuple[Node, int], torch.Tensor]:
+    """What arrives at the nodes behind ``results`` in a backward: examples of the gradients that they take."""
+    arrived: dict[tuple[Node, int], torch.Tensor] = {}
+
+    def keep(node: Node, gradients: tuple[torch.Tensor | None, ...]) -> None:
+        arrived.update({(node, at): one for at, one in enumerate(gradients) if one is not None})
+
+    nodes = list(reachable_nodes(node for node, _ in results))
+    handles = [node.register_prehook(partial(keep, node)) for node in nodes if node.next_functions]
+    leaves = [GradientEdge(node, 0) for node in nodes if not node.next_functions]
+    roots = [GradientEdge(node, position) for node, position in results]
+    gradients = random_gradients([_spec(node, position, results) for node, position in results])
+    try:
+        torch.autograd.grad(roots, leaves, gradients, retain_graph=True, allow_unused=True)
+    except Exception:
+        # A node that cannot run ends this backward; what arrived before it is what there is.
+        return arrived
+    finally:
+        for handle in handles:
+            handle.remove()
+    return arrived
 
 
 def _spec(node: Node, position: int, results: Results) -> GradientSpec:
@@ -81,7 +122,11 @@ def _random(spec: GradientSpec, generator: torch.Generator) -> torch.Tensor:
     if spec.like is None:
         return _random_values(spec.shape, spec.dtype, generator).to(spec.device)
     like = spec.like.detach()
-    if like.is_nested and like.layout == torch.strided:
+    if like.layout == torch.jagged:
+        # Its generator is the global one, which outcome_of resets.
+        torch.default_generator.manual_seed(SEED)
+        return torch.randn_like(like)
+    if like.is_nested:
         parts = [_random_values(tuple(part.shape), part.dtype, generator) for part in like.unbind()]
         return torch.nested.as_nested_tensor(parts)
     if like.layout == torch.sparse_coo:

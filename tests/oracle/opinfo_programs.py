@@ -28,6 +28,17 @@ _FOREACH = [
     *foreach_other_op_db,
 ]
 
+_FOREACH_SETTINGS = {
+    "requires_grad": True,
+    "noncontiguous": False,
+    "allow_higher_dtype_scalars": True,
+    # Lengths of the lists: torch's own are 20 and more, for the sake of its kernels.
+    "num_input_tensors": [1, 4],
+}
+
+_CRASHES_NESTED = ("split_with_sizes",)
+"""Whose nodes torch 2.13 cannot run on jagged tensors: the formula takes them for the other kind, and crashes."""
+
 _SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
@@ -54,7 +65,7 @@ def sparse_programs() -> list[Program]:
         for layout in _SPARSE_LAYOUTS
         for program in _programs(
             str(layout).removeprefix("torch."),
-            [op for op in op_db if _supports(op, layout)],
+            [op for op in op_db if _has_samples(op, layout)],
             lambda supported: [dtype for dtype in dtypes_of(supported) if dtype != torch.float32],
             lambda op, dtype, layout=layout: _calls(
                 op.op, op.sample_inputs_sparse(layout, "cpu", dtype, requires_grad=True)
@@ -67,7 +78,7 @@ def nested_programs() -> list[Program]:
     """Operators on nested tensors."""
     return _programs(
         "nested",
-        [op for op in njt_op_db if op._sample_inputs_func is not None] if False else njt_op_db,
+        [op for op in njt_op_db if op.supports_njt and op.name not in _CRASHES_NESTED],
         lambda supported: [dtype for dtype in dtypes_of(supported) if dtype == torch.float64],
         lambda op, dtype: _calls(op.op, op.sample_inputs("cpu", dtype, requires_grad=True)),
     )
@@ -124,7 +135,7 @@ def _dense_samples(op: OpInfo, dtype: torch.dtype) -> Iterator[Sample]:
 
 def _foreach_samples(op: OpInfo, dtype: torch.dtype) -> Iterator[Sample]:
     in_place = op.inplace_variant
-    for one in op.sample_inputs("cpu", dtype, requires_grad=True, noncontiguous=False, allow_higher_dtype_scalars=True):
+    for one in op.sample_inputs("cpu", dtype, **_FOREACH_SETTINGS):
         if op.method_variant is not None:
             yield sample_of_call(op.method_variant, (one.input, *one.args), one.kwargs)
         if in_place is not None:
@@ -139,8 +150,10 @@ def _on_copies(in_place: Callable[..., object], first: list[torch.Tensor], *rest
     return copies
 
 
-def _supports(op: OpInfo, layout: torch.layout) -> bool:
-    return bool(getattr(op, f"supports_{str(layout).removeprefix('torch.')}", False))
+def _has_samples(op: OpInfo, layout: torch.layout) -> bool:
+    name = str(layout).removeprefix("torch.")
+    function = getattr(op, f"sample_inputs_{name}_func")
+    return getattr(function, "__name__", "") != op._sample_inputs_unspecified.__name__
 
 
 def _module_samples(info: ModuleInfo, dtype: torch.dtype, training: bool) -> Iterator[Sample]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from codegen.installed.locate import TorchInstall
 from codegen.installed.vocabulary import DECLARING_HEADERS
 from codegen.output import list_files
 from tests.tools.regen_torch import ChangeableTorch, copy_torch
+from tools import regen as regen_tool
 from tools.regen_support.options import ROOT
 
 REGEN = ROOT / "tools" / "regen.py"
@@ -408,4 +410,25 @@ def test_diff_compares_with_a_wheel(regen: Regen, torch_copy: ChangeableTorch, t
             ("ForeachSinBackward0", "_foreach_sin(Tensor[] self) -> Tensor[]", ""),
             ("SinBackward0", "sin(Tensor self) -> Tensor", "\n"),
         )
+    ]
+
+
+def test_a_defect_of_ours_is_neither_stale_nor_bad_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*arguments: object) -> int:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(regen_tool, "run", broken)
+    collecting = gc.isenabled()
+    try:
+        assert regen_tool.main(["--check"]) == 3
+    finally:
+        if collecting:
+            gc.enable()
+    lines = capsys.readouterr().err.split("\n")
+    assert lines[-3:] == [
+        "ZeroDivisionError: division by zero",
+        "regen.py: this is a defect of the generator, not of its input",
+        "",
     ]

@@ -1,8 +1,8 @@
 """What a call of an operator costs: backbind.ops, torch.ops, the live node, and stock's own binding.
 
-For nodes whose formula does no ATen work (``alias`` hands its gradient on, ``add`` returns it twice) the time is the cost
-of the call itself. Stock's own binding is what stock compiled autograd calls from its graphs; its arguments are recorded
-from such a graph, so that it does the same work.
+For nodes whose formula does no ATen work (``alias`` hands its gradient on, ``add`` returns it twice) the time is the
+cost of the call itself. Stock's own binding is what stock compiled autograd calls from its graphs; its arguments are
+recorded from such a graph, so that it does the same work.
 """
 
 import argparse
@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import backbind
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch._dynamo import compiled_autograd
-
-import backbind
 
 Forward = Callable[[], torch.Tensor]
 
@@ -74,9 +73,7 @@ def forwards() -> list[Forward]:
 def measure(forward: Forward, rounds: int) -> Row:
     """Time the last node of ``forward`` in all ways, round by round side by side."""
     output = forward()
-    node = output.grad_fn
-    if node is None:
-        raise ValueError("the forward made no node")
+    node: Any = output.grad_fn
     operator = backbind.ops.for_node(node)
     gradient = torch.ones_like(output)
     saved = backbind.pack(node)
@@ -97,7 +94,12 @@ def measure(forward: Forward, rounds: int) -> Row:
                 times[way].append(timeit.timeit(call, number=number) / number * 1e6)
     medians = {way: statistics.median(values) for way, values in times.items()}
     return Row(
-        operator.name, operator.mode, medians["ours"], medians["torch_ops"], medians["live_node"], medians.get("stock")
+        operator.name,
+        operator.mode,
+        medians["ours"],
+        medians["torch_ops"],
+        medians["live_node"],
+        medians.get("stock"),
     )
 
 
@@ -140,6 +142,12 @@ def show(rows: list[Row]) -> None:
         stock = "-" if row.stock is None else f"{row.stock:.2f}"
         ratio = "-" if row.stock is None else f"{row.ours / row.stock:.2f}"
         table.add_row(
-            row.node, row.mode, f"{row.ours:.2f}", f"{row.torch_ops:.2f}", f"{row.live_node:.2f}", stock, ratio
+            row.node,
+            row.mode,
+            f"{row.ours:.2f}",
+            f"{row.torch_ops:.2f}",
+            f"{row.live_node:.2f}",
+            stock,
+            ratio,
         )
     Console(width=100).print(table)

@@ -74,6 +74,12 @@ def show(cost: Cost) -> None:
     for column in ("what", "ms", "of torch"):
         table.add_column(column, justify="left" if column == "what" else "right")
     table.add_row("torch", f"{cost.torch * 1e3:.0f}", "1.000")
-    table.add_row("backbind, all operators registered", f"{cost.backbind * 1e3:.1f}", f"{cost.backbind / cost.torch:.3f}")
-    table.add_row("its descriptions, when asked for", f"{cost.catalog * 1e3:.1f}", f"{cost.catalog / cost.torch:.3f}")
+    table.add_row(
+        "backbind, all operators registered",
+        f"{cost.backbind * 1e3:.1f}",
+        f"{cost.backbind / cost.torch:.3f}",
+    )
+    table.add_row(
+        "its descriptions, when asked for", f"{cost.catalog * 1e3:.1f}", f"{cost.catalog / cost.torch:.3f}"
+    )
     Console(width=100).print(table)

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.installed.locate import TorchNotFound, locate_torch
+from codegen.installed.locate import TorchNotFoundError, locate_torch
 from tools.build_support.errors import BuildError
 
 
@@ -35,7 +35,7 @@ class TorchFacts:
 def installed_torch() -> TorchFacts:
     try:
         torch = locate_torch()
-    except TorchNotFound as error:
+    except TorchNotFoundError as error:
         raise BuildError(f"{error}") from error
     return TorchFacts(
         release=torch.version,

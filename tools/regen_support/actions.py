@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.installed.cache import content_key
-from codegen.installed.locate import TorchInstall, TorchNotFound, locate_torch
+from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
 from codegen.output import MANIFEST, apply_changes, depfile, list_files
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.messages import (
@@ -36,7 +36,7 @@ def run(options: Options, progress: Progress) -> int:
     """
     try:
         install = locate_torch(options.torch_root)
-    except TorchNotFound as error:
+    except TorchNotFoundError as error:
         raise BadInputError(str(error)) from error
     if options.action is Action.DIFF:
         return _diff(options, install, progress)

@@ -10,7 +10,7 @@ import jinja2
 import yaml
 
 from codegen.installed.cache import Cache
-from codegen.installed.exports import SymbolsUnreadable
+from codegen.installed.exports import SymbolsUnreadableError
 from codegen.installed.locate import TorchInstall
 from codegen.installed.node_structs import HeaderUnreadableError, LibclangMissingError, NodeStructsRun
 from codegen.installed.operators import BrokenInstallError
@@ -18,9 +18,9 @@ from codegen.installed.torchgen_process import TorchgenRefusedError
 from codegen.installed.vocabulary import DECLARING_HEADERS
 from codegen.model.header_check import HeaderMismatchError, require_equal
 from codegen.model.node import Mode, Model
-from codegen.model.saved_types import UnknownSavedType
+from codegen.model.saved_types import UnknownSavedTypeError
 from codegen.output import find_changes
-from codegen.pipeline import BadDerivatives, Settings, Timings, load_model, render
+from codegen.pipeline import BadDerivativesError, Settings, Timings, load_model, render
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.options import ROOT, Options
 from tools.regen_support.outcome import EQUAL, NO_LIBCLANG, NOT_ASKED, Outcome
@@ -29,13 +29,13 @@ Progress = Callable[[str], None]
 """Told what is being done."""
 
 _EXPECTED = (
-    BadDerivatives,
+    BadDerivativesError,
     BrokenInstallError,
     HeaderMismatchError,
     HeaderUnreadableError,
-    SymbolsUnreadable,
+    SymbolsUnreadableError,
     TorchgenRefusedError,
-    UnknownSavedType,
+    UnknownSavedTypeError,
 )
 """What bad input, or a torch that is not supported, raises."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout."""
 
-_EXIT_CODES = "Exit codes: 0 nothing to do or written, 1 --check found something, 2 bad input."
+_EXIT_CODES = "Exit codes: 0 clean or written, 1 --check found something, 2 bad input, 3 a defect of ours."
 
 
 class Action(Enum):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from codegen.installed.locate import TorchInstall, TorchNotFound, locate_torch
+from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
 from tools.regen_support.errors import BadInputError
 
 
@@ -49,7 +49,7 @@ def _is_read(name: str, with_library: bool) -> bool:
 def _locate(folder: Path, asked_for: Path) -> TorchInstall:
     try:
         return locate_torch(folder)
-    except TorchNotFound as error:
+    except TorchNotFoundError as error:
         raise BadInputError(
             f"'{asked_for}' is neither a torch wheel nor a folder with the packages 'torch' and 'torchgen': "
             f"{error}"

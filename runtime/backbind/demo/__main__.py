@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import pickle
 import sys
+from collections.abc import Callable
 
 import torch
 from rich.console import Console
@@ -15,7 +16,7 @@ import backbind
 from backbind.demo.network import DigitNetwork
 from backbind.demo.training import StepReport, train
 
-COLUMNS = (
+COLUMNS: tuple[tuple[str, Callable[[StepReport], str]], ...] = (
     ("step", lambda report: str(report.step)),
     ("loss", lambda report: f"{report.loss:.4f}"),
     ("nodes", lambda report: str(report.nodes)),
@@ -39,12 +40,16 @@ def main() -> int:
     labels = torch.tensor(digits.target)
     # A log has no width of its own; the table needs this much.
     console = Console() if sys.stdout.isatty() else Console(width=110)
-    console.print(f"backbind {backbind.__version__}: {len(backbind.ops)} operators for torch {torch.__version__}")
+    console.print(
+        f"backbind {backbind.__version__}: {len(backbind.ops)} operators for torch {torch.__version__}"
+    )
     console.print(f"training on {len(images)} images of digits, taking the backward apart at every step\n")
     reports = list(train(images, labels, options.steps))
     console.print(_table(reports))
     reloaded = _pickle_round_trip(images[:32], labels[:32])
-    console.print(f"a traced graph pickled, loaded and run again: {'equal bits' if reloaded else 'DIFFERENT'}")
+    console.print(
+        f"a traced graph pickled, loaded and run again: {'equal bits' if reloaded else 'DIFFERENT'}"
+    )
     good = reloaded and all(report.equal_bits for report in reports)
     gradients = sum(report.parameters for report in reports)
     verdict = "all equal eager's bit for bit" if good else "[bold red]some differ from eager's[/]"

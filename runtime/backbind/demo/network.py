@@ -27,4 +27,5 @@ class DigitNetwork(nn.Module):
         features = nn.functional.max_pool2d(torch.relu(self.batch_norm(self.convolution(images))), 2)
         tokens = features.flatten(2).transpose(1, 2) + self.positions.weight
         attended, _ = self.attention(tokens, tokens, tokens, need_weights=False)
-        return self.classifier(self.layer_norm(tokens + attended).mean(dim=1))
+        scores: torch.Tensor = self.classifier(self.layer_norm(tokens + attended).mean(dim=1))
+        return scores

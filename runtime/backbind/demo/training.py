@@ -68,7 +68,9 @@ def _take_apart(step: int, loss: torch.Tensor, parameters: dict[str, nn.Paramete
         delegate=modes["delegate"],
         parameters=len(parameters),
         largest_difference=max(differences),
-        equal_bits=all(_equal_bits(gradients[name], parameter.grad) for name, parameter in parameters.items()),
+        equal_bits=all(
+            _equal_bits(gradients[name], parameter.grad) for name, parameter in parameters.items()
+        ),
         trace_time=traced - started,
         graph_time=replayed - traced,
         eager_time=finished - replayed,
@@ -80,7 +82,7 @@ def _operators_of(graph: fx.GraphModule) -> Iterator[str]:
     for node in graph.graph.nodes:
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
             name = node.target._schema.name.removeprefix("backbind::")
-            if name in backbind.ops:
+            if hasattr(backbind.ops, name):
                 yield name
 
 

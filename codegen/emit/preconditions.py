@@ -1,0 +1,205 @@
+"""What must hold for a node's arguments together: the checks before a functional backward, as C++ statements.
+
+A live node never breaks these, because its forward checked them; an operator can be called with anything. Most checks
+follow from the model: as many gradients as outputs, lists as long as the lists that they belong to, dimensions that
+exist, tensors that a wanted gradient is computed from. `_OF_OPERATORS` adds what torch's own formulas rely on without
+checking it, so that a wrong size would be read past its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from .. import names
+from ..model.node import NodeSpec, SavedValue
+from ..parse.schema import parse_schema
+
+_POSITIVE = ("groups", "group", "num_groups", "upscale_factor", "downscale_factor")
+"""Numbers that formulas divide by."""
+
+_PER_ELEMENT = ("tensor_list", "scalar_list")
+"""Rows with one value for each element of a foreach node's lists."""
+
+_PER_LIST_INPUT = ("scalar_type_list", "integer_lists", "sym_int_lists")
+"""Rows with one value for each element of the list input that they are named after."""
+
+_DIMENSIONS = ("integer", "optional_integer", "integer_list", "optional_integer_list", "sym_int_list")
+"""Rows that may hold dimensions."""
+
+_MAY_RETURN_NOTHING = re.compile("attention|rnn|lstm|gru|cudnn|miopen|mkldnn")
+"""Operators some of whose results are not always there."""
+
+_BATCH_NORMS: Mapping[str, str] = {
+    "native_batch_norm": "training",
+    "_native_batch_norm_legit": "training",
+    "_native_batch_norm_legit_no_training": "false",
+    "_batch_norm_with_update": "true",
+    "_batch_norm_no_update": "false",
+}
+"""Batch normalisations, and how each says that it is training: the statistics that are read depend on it."""
+
+_OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
+    "native_layer_norm": (
+        'gradient_sizes(grads, 0, {"input", input})',
+        'layer_norm({"input", input}, normalized_shape, {{"result1", result1}, {"result2", result2}}, '
+        '{{"weight", weight}, {"bias", bias}})',
+    ),
+    "native_layer_norm_backward": (
+        'layer_norm({"input", input}, normalized_shape, {{"mean", mean}, {"rstd", rstd}}, {{"weight", weight}})',
+        'same_sizes({"grad_out", grad_out}, {"input", input})',
+    ),
+    "native_group_norm": (
+        'gradient_sizes(grads, 0, {"input", input})',
+        'element_count(N * C * HxW, {{"input", input}})',
+        'element_count(C, {{"weight", weight}})',
+        'element_count(N * group, {{"result1", result1}, {"result2", result2}})',
+    ),
+    "repeat": ("repeated(grads, repeats, self_sym_sizes)",),
+    "_cdist_forward": ('distances(grads, {"x1", x1}, {"x2", x2}, {"result", result})',),
+    "_fft_r2c": ('not_empty("dim", dim.size())',),
+    "lu_unpack": ('rank_at_least({"grads", grads[0]}, 2)', 'rank_at_least({"grads", grads[1]}, 2)'),
+    "split": ('not_empty("self_sym_sizes", self_sym_sizes.size())',),
+}
+"""By the operator's name without overload: calls of Preconditions over the node's arguments."""
+
+
+def check_statements(node: NodeSpec) -> tuple[str, ...]:
+    """The checks of one node, in the order in which they are made; ``check`` is a Preconditions of the node."""
+    calls = [
+        *_gradient_count(node),
+        *_list_lengths(node),
+        *_fixed_lengths(node),
+        *_numbers(node),
+        *_defined(node),
+        *_of_operator(node),
+    ]
+    return tuple(f"check.{call};" for call in calls)
+
+
+def _is_per_element(node: NodeSpec) -> bool:
+    return node.origin == "foreach" or any("[i]" in formula.resolved for formula in node.formulas)
+
+
+def _gradient_count(node: NodeSpec) -> Iterator[str]:
+    if _is_per_element(node):
+        yield f"gradient_count(grads, {_first_size(node)})"
+    elif node.gradient_count is not None:
+        yield f"gradient_count(grads, {node.gradient_count})"
+
+
+def _first_size(node: NodeSpec) -> str | None:
+    return next(one.size_name for one in node.inputs if one.is_list)
+
+
+def _list_lengths(node: NodeSpec) -> Iterator[str]:
+    """Lists that have one value for each element of a list of tensors."""
+    lists = [one for one in node.inputs if one.is_list]
+    if _is_per_element(node):
+        size = _first_size(node)
+        for one in lists[1:]:
+            yield f'list_length("{one.size_name}", {one.size_name}, {size})'
+        for saved in node.saved:
+            if saved.type.key in _PER_ELEMENT:
+                yield _list_length(saved, size)
+    for saved in node.saved:
+        owner = next((one for one in lists if saved.name.startswith(f"{one.name}_args_")), None)
+        if owner is not None and saved.type.key in _PER_LIST_INPUT:
+            yield _list_length(saved, owner.size_name)
+    yield from _sizes_with_strides(node)
+
+
+def _list_length(saved: SavedValue, size: str | None) -> str:
+    return f'list_length("{saved.arguments[-1].name}", {_local(saved)}.size(), {size})'
+
+
+def _sizes_with_strides(node: NodeSpec) -> Iterator[str]:
+    """Sizes and strides of one tensor, saved side by side."""
+    by_name = {saved.name: saved for saved in node.saved if saved.type.key == "sym_int_list"}
+    for name, sizes in by_name.items():
+        strides = by_name.get(re.sub(r"size(s?)$", r"stride\1", name), sizes)
+        if strides is not sizes:
+            yield _same_length(sizes, strides)
+
+
+def _same_length(first: SavedValue, second: SavedValue) -> str:
+    return f'same_length("{first.name}", {_local(first)}.size(), "{second.name}", {_local(second)}.size())'
+
+
+def _fixed_lengths(node: NodeSpec) -> Iterator[str]:
+    """Lists of numbers whose length the forward's schema fixes, as in ``int[2] stride``."""
+    for saved in node.saved:
+        if saved.type.key not in ("integer_list", "sym_int_list") or saved.expression != saved.name:
+            continue
+        # int[1] only says that a single number may stand for a list.
+        found = re.search(rf"[iI]nt\[([2-9])\] {re.escape(saved.name)}(=\[\])?[,)]", node.forward_schema)
+        if found is not None:
+            single = "false" if "pad" in node.operator else "true"
+            empty = "true" if found[2] else "false"
+            yield f'fixed_length("{saved.name}", {_local(saved)}.size(), {found[1]}, {single}, {empty})'
+
+
+def _numbers(node: NodeSpec) -> Iterator[str]:
+    rank = _rank(node)
+    for saved in node.saved:
+        if saved.name in _POSITIVE and saved.type.key in ("integer", "sym_int"):
+            yield f'positive("{saved.name}", {_local(saved)})'
+        if rank is not None and saved.name == "dim" and saved.type.key in _DIMENSIONS:
+            yield f'dim("dim", {_local(saved)}, {rank})'
+
+
+def _rank(node: NodeSpec) -> str | None:
+    """The number of dimensions of the forward's first input, if the node keeps it."""
+    for saved in node.saved:
+        if saved.name == "self_dim" and saved.type.key == "integer":
+            return "self_dim"
+        if saved.name == "self" and saved.type.key == "tensor":
+            return "self.dim()"
+        if saved.name == "self_sym_sizes" and saved.type.key == "sym_int_list":
+            return "static_cast<int64_t>(self_sym_sizes.size())"
+    return None
+
+
+def _defined(node: NodeSpec) -> Iterator[str]:
+    """Tensors that the formula of a wanted gradient reads, where the forward always has them."""
+    types = {one.name: one.type for one in parse_schema(node.forward_schema).arguments}
+    positions = {one.name: position for position, one in enumerate(node.inputs)}
+    for saved in node.saved:
+        if saved.type.key != "tensor":
+            continue
+        if saved.from_output:
+            if _MAY_RETURN_NOTHING.search(node.operator):
+                continue
+        elif types.get(saved.expression) != "Tensor":
+            continue
+        needed = [
+            f"needs_input_grad[{positions[name]}]"
+            for formula in node.formulas
+            if formula.parsed.uses(saved.name)
+            for name in formula.inputs
+        ]
+        if needed:
+            yield f'defined(grads, {" || ".join(needed)}, {{"{saved.name}", {_local(saved)}}})'
+
+
+def _of_operator(node: NodeSpec) -> Iterator[str]:
+    operator = node.operator.partition(".")[0]
+    if node.origin == "foreach":
+        return
+    if operator in _BATCH_NORMS:
+        yield _batch_norm(node, _BATCH_NORMS[operator])
+    yield from _OF_OPERATORS.get(operator, ())
+
+
+def _batch_norm(node: NodeSpec, training: str) -> str:
+    saved = {one.name for one in node.saved}
+    groups = (("weight",), ("result1", "result2"), ("running_mean", "running_var"))
+    named = (
+        ", ".join(f'{{"{name}", {name if name in saved else "Tensor()"}}}' for name in group)
+        for group in groups
+    )
+    return f'batch_norm(grads, {training}, {{"input", input}}, {", ".join(f"{{{one}}}" for one in named)})'
+
+
+def _local(saved: SavedValue) -> str:
+    return names.argument(saved.name)

@@ -1,0 +1,209 @@
+#include "nodes/preconditions.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace backbind {
+
+namespace {
+
+const char* plural(size_t count) { return count == 1 ? "" : "s"; }
+
+// The sizes, where they are plain numbers and every dimension has one.
+std::optional<std::vector<int64_t>> plain_sizes(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_nested()) return std::nullopt;
+  std::vector<int64_t> sizes;
+  for (const c10::SymInt& size : tensor.sym_sizes()) {
+    const auto plain = size.maybe_as_int();
+    if (!plain) return std::nullopt;
+    sizes.push_back(*plain);
+  }
+  return sizes;
+}
+
+std::optional<std::vector<int64_t>> plain_sizes(c10::SymIntArrayRef sizes) {
+  std::vector<int64_t> plain;
+  for (const c10::SymInt& size : sizes) {
+    const auto value = size.maybe_as_int();
+    if (!value) return std::nullopt;
+    plain.push_back(*value);
+  }
+  return plain;
+}
+
+// Products of sizes overflow only for sizes that no tensor has; they then wrap around, as unsigned numbers may.
+uint64_t product(at::IntArrayRef sizes) {
+  uint64_t value = 1;
+  for (const int64_t size : sizes) value *= static_cast<uint64_t>(size);
+  return value;
+}
+
+// How many elements, or nothing where that is not a plain number.
+std::optional<uint64_t> elements(const at::Tensor& tensor) {
+  const auto sizes = plain_sizes(tensor);
+  if (!sizes) return std::nullopt;
+  return product(*sizes);
+}
+
+bool in_range(int64_t dim, int64_t rank) {
+  const int64_t limit = std::max<int64_t>(rank, 1);  // a scalar passes for a tensor of one dimension
+  return -limit <= dim && dim < limit;
+}
+
+}  // namespace
+
+void Preconditions::gradient_count(const variable_list& grads, size_t expected) const {
+  TORCH_CHECK_VALUE(grads.size() == expected, node_, ": grads must have ", expected, " element", plural(expected),
+                    " (None for an undefined gradient), got ", grads.size());
+}
+
+void Preconditions::list_length(const char* name, size_t length, size_t expected) const {
+  TORCH_CHECK_VALUE(length == expected, node_, ": '", name, "' must have ", expected, " element", plural(expected),
+                    ", got ", length);
+}
+
+void Preconditions::fixed_length(const char* name, size_t length, size_t expected, bool may_be_single,
+                                 bool may_be_empty) const {
+  if (length == expected || (length == 1 && may_be_single) || (length == 0 && may_be_empty)) return;
+  list_length(name, length, expected);
+}
+
+void Preconditions::same_length(const char* first, size_t first_length, const char* second,
+                                size_t second_length) const {
+  TORCH_CHECK_VALUE(first_length == second_length, node_, ": '", first, "' and '", second,
+                    "' must be equally long, got ", first_length, " and ", second_length, " elements");
+}
+
+void Preconditions::defined(const variable_list& grads, bool needed, NamedTensor argument) const {
+  if (argument.tensor.defined() || !needed) return;
+  const bool any = std::any_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });
+  TORCH_CHECK_VALUE(!any, node_, ": '", argument.name,
+                    "' is None, but a gradient that needs_input_grad asks for is computed from it");
+}
+
+void Preconditions::positive(const char* name, const c10::SymInt& value) const {
+  const auto plain = value.maybe_as_int();
+  TORCH_CHECK_VALUE(!plain || *plain > 0, node_, ": '", name, "' must be greater than zero, got ", *plain);
+}
+
+void Preconditions::dim(const char* name, int64_t dim, int64_t rank) const {
+  TORCH_CHECK_VALUE(in_range(dim, rank), node_, ": '", name, "' must be a dimension of a tensor with ", rank,
+                    " dimension", plural(static_cast<size_t>(rank)), ", got ", dim);
+}
+
+void Preconditions::dim(const char* name, const std::vector<int64_t>& dims, int64_t rank) const {
+  for (const int64_t one : dims) dim(name, one, rank);
+}
+
+void Preconditions::dim(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const {
+  if (const auto plain = plain_sizes(dims)) dim(name, *plain, rank);
+}
+
+void Preconditions::dim(const char* name, const c10::OptionalArray<int64_t>& dims, int64_t rank) const {
+  if (dims.list) dim(name, *dims.list, rank);
+}
+
+void Preconditions::dim(const char* name, std::optional<int64_t> dim, int64_t rank) const {
+  if (dim) this->dim(name, *dim, rank);
+}
+
+void Preconditions::not_empty(const char* name, size_t length) const {
+  TORCH_CHECK_VALUE(length > 0, node_, ": '", name, "' must not be empty");
+}
+
+void Preconditions::rank_at_least(NamedTensor argument, int64_t rank) const {
+  if (!argument.tensor.defined()) return;
+  TORCH_CHECK_VALUE(argument.tensor.dim() >= rank, node_, ": '", argument.name, "' must have at least ", rank,
+                    " dimensions, got ", argument.tensor.dim());
+}
+
+void Preconditions::same_sizes(NamedTensor first, NamedTensor second) const {
+  const auto left = plain_sizes(first.tensor);
+  const auto right = plain_sizes(second.tensor);
+  TORCH_CHECK_VALUE(!left || !right || *left == *right, node_, ": '", first.name, "' and '", second.name,
+                    "' must have the same sizes, got ", at::IntArrayRef(*left), " and ", at::IntArrayRef(*right));
+}
+
+void Preconditions::gradient_sizes(const variable_list& grads, size_t position, NamedTensor result) const {
+  same_sizes({"grads", grads[position]}, result);
+}
+
+void Preconditions::batch_norm(const variable_list& grads, bool training, NamedTensor input,
+                               std::initializer_list<NamedTensor> parameters,
+                               std::initializer_list<NamedTensor> of_batch,
+                               std::initializer_list<NamedTensor> running) const {
+  if (!grads[0].defined()) return;
+  gradient_sizes(grads, 0, input);
+  rank_at_least(input, 2);
+  for (const auto& one : training ? of_batch : running) {
+    TORCH_CHECK_VALUE(one.tensor.defined(), node_, ": '", one.name, "' is None, but ",
+                      training ? "the statistics of the batch are needed for training"
+                               : "the running statistics are needed where there is no training");
+  }
+  const auto sizes = plain_sizes(input.tensor);
+  if (!sizes) return;
+  element_count((*sizes)[1], parameters);
+  element_count((*sizes)[1], running);
+  if (training) element_count((*sizes)[1], of_batch);
+}
+
+void Preconditions::element_count(const c10::SymInt& count, std::initializer_list<NamedTensor> tensors) const {
+  const auto expected = count.maybe_as_int();
+  if (!expected) return;
+  for (const auto& one : tensors) {
+    const auto actual = elements(one.tensor);
+    TORCH_CHECK_VALUE(!actual || *actual == static_cast<uint64_t>(*expected), node_, ": '", one.name,
+                      "' must have ", *expected, " element", plural(static_cast<size_t>(*expected)), ", got ",
+                      *actual);
+  }
+}
+
+void Preconditions::layer_norm(NamedTensor input, c10::SymIntArrayRef shape,
+                               std::initializer_list<NamedTensor> statistics,
+                               std::initializer_list<NamedTensor> parameters) const {
+  const auto sizes = plain_sizes(input.tensor);
+  const auto inner = plain_sizes(shape);
+  if (!sizes || !inner) return;
+  TORCH_CHECK_VALUE(sizes->size() >= inner->size() && std::equal(inner->rbegin(), inner->rend(), sizes->rbegin()),
+                    node_, ": the sizes of '", input.name, "' must end with the normalized shape ",
+                    at::IntArrayRef(*inner), ", got ", at::IntArrayRef(*sizes));
+  const at::IntArrayRef outer(sizes->data(), sizes->size() - inner->size());
+  element_count(static_cast<int64_t>(product(outer)), statistics);
+  element_count(static_cast<int64_t>(product(*inner)), parameters);
+}
+
+void Preconditions::repeated(const variable_list& grads, c10::SymIntArrayRef repeats,
+                             c10::SymIntArrayRef sizes) const {
+  const auto times = plain_sizes(repeats);
+  const auto input = plain_sizes(sizes);
+  const auto grad = plain_sizes(grads[0]);
+  if (!times || !input || !grad) return;
+  const bool fits = times->size() >= input->size() && times->size() == grad->size();
+  bool equal = fits;
+  for (size_t i = 0; fits && i < grad->size(); ++i) {
+    const size_t added = times->size() - input->size();
+    const auto factor = static_cast<uint64_t>(i < added ? 1 : (*input)[i - added]);
+    equal &= (*times)[i] >= 0 && static_cast<uint64_t>((*times)[i]) * factor == static_cast<uint64_t>((*grad)[i]);
+  }
+  TORCH_CHECK_VALUE(equal, node_, ": a tensor of sizes ", at::IntArrayRef(*input), " repeated ",
+                    at::IntArrayRef(*times), " times cannot have a gradient of sizes ", at::IntArrayRef(*grad));
+}
+
+void Preconditions::distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const {
+  rank_at_least(x1, 2);
+  rank_at_least(x2, 2);
+  gradient_sizes(grads, 0, result);
+  const auto left = plain_sizes(x1.tensor);
+  const auto right = plain_sizes(x2.tensor);
+  const auto between = plain_sizes(result.tensor);
+  if (!left || !right || !between) return;
+  const bool fits = between->size() >= 2 && left->back() == right->back() &&
+                    between->end()[-2] == left->end()[-2] && between->back() == right->end()[-2];
+  TORCH_CHECK_VALUE(fits, node_, ": 'result' of sizes ", at::IntArrayRef(*between),
+                    " cannot hold the distances between points of sizes ", at::IntArrayRef(*left), " and ",
+                    at::IntArrayRef(*right));
+}
+
+}  // namespace backbind

@@ -1,0 +1,78 @@
+// What must hold for the arguments of a functional backward together. A live node never breaks these, because its
+// forward checked them; a formula that is called with values from anywhere would read past the end of a list or of a
+// tensor, or divide by zero. Every check raises ValueError in the words of the caller.
+//
+// Sizes that are symbols, and sizes of nested tensors, are left to the operators that meet them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+namespace backbind {
+
+using torch::autograd::variable_list;
+
+// One named argument.
+struct NamedTensor {
+  const char* name;
+  const at::Tensor& tensor;
+};
+
+// The checks of one call.
+class Preconditions {
+ public:
+  explicit Preconditions(const char* node) : node_(node) {}
+
+  // `grads` has `expected` elements.
+  void gradient_count(const variable_list& grads, size_t expected) const;
+  // The list argument `name` has `expected` elements.
+  void list_length(const char* name, size_t length, size_t expected) const;
+  // The list argument `name` has one of the lengths that the forward's `name: int[expected]` may have.
+  void fixed_length(const char* name, size_t length, size_t expected, bool may_be_single, bool may_be_empty) const;
+  // Two lists that belong together are equally long.
+  void same_length(const char* first, size_t first_length, const char* second, size_t second_length) const;
+  // The tensor is there, if it is needed and there is a gradient at all.
+  void defined(const variable_list& grads, bool needed, NamedTensor argument) const;
+  // The integer is greater than zero.
+  void positive(const char* name, const c10::SymInt& value) const;
+  // A dimension, or each of several, lies in a tensor of `rank` dimensions.
+  void dim(const char* name, int64_t dim, int64_t rank) const;
+  void dim(const char* name, const std::vector<int64_t>& dims, int64_t rank) const;
+  void dim(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
+  void dim(const char* name, const c10::OptionalArray<int64_t>& dims, int64_t rank) const;
+  void dim(const char* name, std::optional<int64_t> dim, int64_t rank) const;
+  // The list has at least one element.
+  void not_empty(const char* name, size_t length) const;
+  // The tensor has at least `rank` dimensions.
+  void rank_at_least(NamedTensor argument, int64_t rank) const;
+  // Both tensors, if there, have the same sizes.
+  void same_sizes(NamedTensor first, NamedTensor second) const;
+  // The gradient at `position`, if there, has the sizes of the result that it belongs to.
+  void gradient_sizes(const variable_list& grads, size_t position, NamedTensor result) const;
+  // `grads[0]` has the sizes of `input`; each of the other tensors, if there, holds one value for each channel (the
+  // dimension 1) of `input`. The statistics that the formula reads, those of the batch while training and otherwise
+  // the running ones, must be there.
+  void batch_norm(const variable_list& grads, bool training, NamedTensor input,
+                  std::initializer_list<NamedTensor> parameters, std::initializer_list<NamedTensor> of_batch,
+                  std::initializer_list<NamedTensor> running) const;
+  // Each tensor, if there, has `count` elements.
+  void element_count(const c10::SymInt& count, std::initializer_list<NamedTensor> tensors) const;
+  // `input` ends with the sizes `shape`; the `statistics`, if there, hold one value for each of its other positions,
+  // and each of the `parameters`, if there, has as many elements as `shape`.
+  void layer_norm(NamedTensor input, c10::SymIntArrayRef shape, std::initializer_list<NamedTensor> statistics,
+                  std::initializer_list<NamedTensor> parameters) const;
+  // The gradient has the sizes that repeating a tensor of `sizes` gives.
+  void repeated(const variable_list& grads, c10::SymIntArrayRef repeats, c10::SymIntArrayRef sizes) const;
+  // `x1` and `x2` are lists of points, and `result` holds the distance of each from each.
+  void distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const;
+
+ private:
+  const char* node_;
+};
+
+}  // namespace backbind
