@@ -21,6 +21,8 @@ at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor) {
   auto& keys = impl.get()->*KeySetAccess::member();
   keys = keys | c10::getAutogradRelatedKeySetFromBackend(keys.highestBackendKey()) |
          c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView);
+  // A tensor that is made while inference mode is on comes without a counter, whatever its keys become.
+  if (!impl->version_counter().enabled()) impl->set_version_counter(c10::VariableVersion(0));
   return at::Tensor(std::move(impl));
 }
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from .. import names
 from ..model.node import NodeSpec, SavedValue
+from ..parse.expression import Call, Name, walk
 from ..parse.schema import parse_schema
 
 _POSITIVE = ("groups", "group", "num_groups", "upscale_factor", "downscale_factor")
@@ -59,7 +60,19 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
     "_cdist_forward": ('distances(grads, {"x1", x1}, {"x2", x2}, {"result", result})',),
     "_fft_r2c": ('not_empty("dim", dim.size())',),
     "lu_unpack": ('rank_at_least({"grads", grads[0]}, 2)', 'rank_at_least({"grads", grads[1]}, 2)'),
-    "split": ('not_empty("self_sym_sizes", self_sym_sizes.size())',),
+    "_pdist_forward": ('pair_distances(grads, {"self", self}, {"result", result})',),
+    "_thnn_fused_lstm_cell": (
+        'gates({"input_gates", input_gates}, 4, {"cx", cx})',
+        'gates({"hidden_gates", hidden_gates}, 4, {"cx", cx})',
+    ),
+    "_thnn_fused_gru_cell": (
+        'gates({"input_gates", input_gates}, 3, {"hx", hx})',
+        'gates({"hidden_gates", hidden_gates}, 3, {"hx", hx})',
+    ),
+    **dict.fromkeys(
+        ("split", "unsafe_split", "split_with_sizes", "unsafe_split_with_sizes"),
+        ('not_empty("self_sym_sizes", self_sym_sizes.size())',),
+    ),
 }
 """By the operator's name without overload: calls of Preconditions over the node's arguments."""
 
@@ -74,7 +87,32 @@ def check_statements(node: NodeSpec) -> tuple[str, ...]:
         *_defined(node),
         *_of_operator(node),
     ]
-    return tuple(f"check.{call};" for call in calls)
+    return tuple(_where_read(node, call) for call in calls)
+
+
+def _where_read(node: NodeSpec, call: str) -> str:
+    """The call, made only where every saved value in it is read: the forward keeps what no wanted gradient needs out."""
+    code = re.sub(r'"[^"]*"', "", call)
+    mentioned = [saved for saved in node.saved if re.search(rf"\b{re.escape(_local(saved))}\b", code)]
+    conditions = dict.fromkeys(condition for saved in mentioned if (condition := _read_condition(node, saved)))
+    if not conditions:
+        return f"check.{call};"
+    parts = [f"({one})" if "||" in one and len(conditions) > 1 else one for one in conditions]
+    return f"if ({' && '.join(parts)}) check.{call};"
+
+
+def _read_condition(node: NodeSpec, saved: SavedValue) -> str:
+    """When a formula that reads ``saved`` is evaluated; empty for the length of a list, which is always kept."""
+    if saved.type.key == "list_size":
+        return ""
+    positions = [one.name for one in node.inputs]
+    readers = {
+        positions.index(name)
+        for formula in node.formulas
+        if formula.parsed.uses(saved.name)
+        for name in formula.inputs
+    }
+    return " || ".join(f"needs_input_grad[{position}]" for position in sorted(readers))
 
 
 def _is_per_element(node: NodeSpec) -> bool:
@@ -132,7 +170,7 @@ def _fixed_lengths(node: NodeSpec) -> Iterator[str]:
         if saved.type.key not in ("integer_list", "sym_int_list") or saved.expression != saved.name:
             continue
         # int[1] only says that a single number may stand for a list.
-        found = re.search(rf"[iI]nt\[([2-9])\] {re.escape(saved.name)}(=\[\])?[,)]", node.forward_schema)
+        found = re.search(rf"[iI]nt\[([2-9])\] {re.escape(saved.name)}(=\[\])?(?!\w)", node.forward_schema)
         if found is not None:
             single = "false" if "pad" in node.operator else "true"
             empty = "true" if found[2] else "false"
@@ -163,29 +201,37 @@ def _rank(node: NodeSpec) -> str | None:
 def _defined(node: NodeSpec) -> Iterator[str]:
     """Tensors that the formula of a wanted gradient reads, where the forward always has them."""
     types = {one.name: one.type for one in parse_schema(node.forward_schema).arguments}
-    positions = {one.name: position for position, one in enumerate(node.inputs)}
+    conditional = _kept_on_condition(node)
     for saved in node.saved:
-        if saved.type.key != "tensor":
+        if saved.type.key != "tensor" or saved.name in conditional:
             continue
         if saved.from_output:
             if _MAY_RETURN_NOTHING.search(node.operator):
                 continue
         elif types.get(saved.expression) != "Tensor":
             continue
-        needed = [
-            f"needs_input_grad[{positions[name]}]"
-            for formula in node.formulas
-            if formula.parsed.uses(saved.name)
-            for name in formula.inputs
-        ]
-        if needed:
-            yield f'defined(grads, {" || ".join(needed)}, {{"{saved.name}", {_local(saved)}}})'
+        yield f'defined(grads, {{"{saved.name}", {_local(saved)}}})'
+
+
+def _kept_on_condition(node: NodeSpec) -> frozenset[str]:
+    """Tensors inside ``wrap_opt_if``: the forward keeps them only for some of the wanted gradients."""
+    return frozenset(
+        expression.arguments[0].path[-1]
+        for formula in node.formulas
+        for expression, _, _ in walk(formula.parsed.root)
+        if isinstance(expression, Call)
+        and isinstance(expression.function, Name)
+        and expression.function.path[-1] == "wrap_opt_if"
+        and isinstance(expression.arguments[0], Name)
+    )
 
 
 def _of_operator(node: NodeSpec) -> Iterator[str]:
     operator = node.operator.partition(".")[0]
-    if node.origin == "foreach":
-        return
+    if node.origin == "view_copy":
+        operator = operator.removesuffix("_copy")
+    if node.origin == "foreach" or node.dispatch_key != "Default":
+        return  # their formulas are others
     if operator in _BATCH_NORMS:
         yield _batch_norm(node, _BATCH_NORMS[operator])
     yield from _OF_OPERATORS.get(operator, ())

@@ -8,7 +8,7 @@ from .. import names
 from ..model.node import Mode, NodeSpec
 from .rendering import Renderer
 
-SHARDS = 8
+SHARDS = 4
 """Enough that one changed formula recompiles quickly, few enough that the headers' cost does not dominate."""
 
 

@@ -101,6 +101,8 @@ void PackWriter::optional_scalar(const std::optional<at::Scalar>& value) {
 }
 
 void PackWriter::scalar_list(const std::vector<at::Scalar>& value) {
+  // torch empties the list when it releases it and raises no flag; no forward that made a node took an empty one.
+  check_not_released(value.empty());
   c10::impl::GenericList list(c10::NumberType::get());
   list.reserve(value.size());
   for (const auto& scalar : value) list.push_back(IValue(scalar));

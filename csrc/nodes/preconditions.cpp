@@ -76,8 +76,8 @@ void Preconditions::same_length(const char* first, size_t first_length, const ch
                     "' must be equally long, got ", first_length, " and ", second_length, " elements");
 }
 
-void Preconditions::defined(const variable_list& grads, bool needed, NamedTensor argument) const {
-  if (argument.tensor.defined() || !needed) return;
+void Preconditions::defined(const variable_list& grads, NamedTensor argument) const {
+  if (argument.tensor.defined()) return;
   const bool any = std::any_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });
   TORCH_CHECK_VALUE(!any, node_, ": '", argument.name,
                     "' is None, but a gradient that needs_input_grad asks for is computed from it");
@@ -204,6 +204,26 @@ void Preconditions::distances(const variable_list& grads, NamedTensor x1, NamedT
   TORCH_CHECK_VALUE(fits, node_, ": 'result' of sizes ", at::IntArrayRef(*between),
                     " cannot hold the distances between points of sizes ", at::IntArrayRef(*left), " and ",
                     at::IntArrayRef(*right));
+}
+
+void Preconditions::pair_distances(const variable_list& grads, NamedTensor points, NamedTensor result) const {
+  gradient_sizes(grads, 0, result);
+  const auto sizes = plain_sizes(points.tensor);
+  const auto pairs = plain_sizes(result.tensor);
+  if (!sizes || !pairs) return;
+  const bool fits = sizes->size() == 2 && pairs->size() == 1 && pairs->front() * 2 == sizes->front() * (sizes->front() - 1);
+  TORCH_CHECK_VALUE(fits, node_, ": '", result.name, "' of sizes ", at::IntArrayRef(*pairs),
+                    " cannot hold the distances between points of sizes ", at::IntArrayRef(*sizes));
+}
+
+void Preconditions::gates(NamedTensor gates, int64_t count, NamedTensor state) const {
+  const auto sizes = plain_sizes(gates.tensor);
+  const auto one = plain_sizes(state.tensor);
+  if (!sizes || !one) return;
+  const bool fits = sizes->size() == 2 && one->size() == 2 && sizes->front() == one->front() &&
+                    sizes->back() == count * one->back();
+  TORCH_CHECK_VALUE(fits, node_, ": '", gates.name, "' of sizes ", at::IntArrayRef(*sizes), " is not ", count,
+                    " matrices of the sizes of '", state.name, "', ", at::IntArrayRef(*one), ", side by side");
 }
 
 }  // namespace backbind

@@ -36,8 +36,8 @@ class Preconditions {
   void fixed_length(const char* name, size_t length, size_t expected, bool may_be_single, bool may_be_empty) const;
   // Two lists that belong together are equally long.
   void same_length(const char* first, size_t first_length, const char* second, size_t second_length) const;
-  // The tensor is there, if it is needed and there is a gradient at all.
-  void defined(const variable_list& grads, bool needed, NamedTensor argument) const;
+  // The tensor is there, if there is a gradient at all.
+  void defined(const variable_list& grads, NamedTensor argument) const;
   // The integer is greater than zero.
   void positive(const char* name, const c10::SymInt& value) const;
   // A dimension, or each of several, lies in a tensor of `rank` dimensions.
@@ -70,6 +70,10 @@ class Preconditions {
   void repeated(const variable_list& grads, c10::SymIntArrayRef repeats, c10::SymIntArrayRef sizes) const;
   // `x1` and `x2` are lists of points, and `result` holds the distance of each from each.
   void distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const;
+  // `result` holds the distance of each of the `points` from each other one.
+  void pair_distances(const variable_list& grads, NamedTensor points, NamedTensor result) const;
+  // `gates` are `count` matrices of the sizes of `state`, one beside the other.
+  void gates(NamedTensor gates, int64_t count, NamedTensor state) const;
 
  private:
   const char* node_;

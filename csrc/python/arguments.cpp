@@ -5,13 +5,13 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
-#include <torch/csrc/autograd/python_variable.h>
 
 #include <algorithm>
 #include <limits>
 #include <span>
 #include <string_view>
 
+#include "python/bridge.h"
 #include "python/suggest.h"
 
 namespace backbind::python {
@@ -76,7 +76,7 @@ class Converter {
 
   [[noreturn]] void refuse(PyObject* given) const {
     // An object that overrides torch functions (a proxy of a tracer) may be anything; only the dispatcher knows.
-    if (overrides_torch_functions(given)) throw NeedsDispatcher();
+    if (overrides_torch_functions(given) && !is_plain_tensor(given)) throw NeedsDispatcher();
     const std::string type = type_name(given);
     if (type == "SymInt" || type == "SymFloat" || type == "SymBool") throw NeedsDispatcher();
     const auto found = std::find(items_.begin(), items_.end(), given);
@@ -105,9 +105,9 @@ class Converter {
   }
 
   at::Tensor tensor(PyObject* object) {
-    if (!THPVariable_Check(object)) refuse(object);
-    const at::Tensor& value = THPVariable_Unpack(object);
-    call_.has_wrapped_tensor |= value.key_set().has_any(kWrapped) || !THPVariable_CheckExact(object);
+    if (!is_tensor(object)) refuse(object);
+    const at::Tensor& value = tensor_of(object);
+    call_.has_wrapped_tensor |= value.key_set().has_any(kWrapped) || !is_plain_tensor(object);
     return value;
   }
 
@@ -119,7 +119,7 @@ class Converter {
   }
 
   int64_t integer(PyObject* object) const {
-    if (!PyIndex_Check(object) || THPVariable_Check(object)) refuse(object);
+    if (!PyIndex_Check(object) || is_tensor(object)) refuse(object);
     const Owned index(PyNumber_Index(object));
     if (!index) {
       PyErr_Clear();
@@ -189,7 +189,7 @@ class Converter {
     std::vector<int64_t> values;
     const auto items = sequence(object);
     values.reserve(items.size());
-    for (PyObject* item : items) values.push_back(integer(item));
+    for (PyObject* item : each(items)) values.push_back(integer(item));
     return values;
   }
 

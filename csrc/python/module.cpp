@@ -1,14 +1,10 @@
 // The extension module backbind._C: thin, no logic. Everything it offers is wrapped by runtime/backbind.
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_cpp_function.h>
-#include <torch/csrc/autograd/python_function.h>
 #include <torch/csrc/python_headers.h>
 
 #include "graph/gradient_operators.h"
 #include "nodes/operators.h"
 #include "nodes/registry.h"
-#include "python/nodes.h"
-#include "python/object.h"
+#include "python/bridge.h"
 #include "python/operator.h"
 #include "python/results.h"
 #include "python/walk.h"
@@ -18,36 +14,27 @@ namespace backbind::python {
 namespace {
 
 PyObject* make_operators(PyObject* /*module*/, PyObject* /*unused*/) {
-  HANDLE_TH_ERRORS
-  const auto bindings = all_bindings();
-  Owned list = checked(PyList_New(static_cast<Py_ssize_t>(bindings.size())));
-  for (size_t i = 0; i < bindings.size(); ++i) {
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), make_operator(*bindings[i]).release());
-  }
-  return list.release();
-  END_HANDLE_TH_ERRORS
+  return guarded([] {
+    return list_of(all_bindings(), [](const Binding* binding) { return make_operator(*binding); }).release();
+  });
 }
 
 PyObject* binding_name(PyObject* /*module*/, PyObject* object) {
-  HANDLE_TH_ERRORS
-  const auto node = node_of(object);
-  const Binding* binding = node ? find_binding(*node) : nullptr;
-  if (binding == nullptr) Py_RETURN_NONE;
-  return PyUnicode_FromString(binding->name);
-  END_HANDLE_TH_ERRORS
+  return guarded([&]() -> PyObject* {
+    const auto node = node_of(object);
+    const Binding* binding = node ? find_binding(*node) : nullptr;
+    if (binding == nullptr) Py_RETURN_NONE;
+    return PyUnicode_FromString(binding->name);
+  });
 }
 
 PyObject* pack_node(PyObject* /*module*/, PyObject* object) {
-  HANDLE_TH_ERRORS
-  const auto node = node_of(object);
-  const Binding* binding = node ? find_binding(*node) : nullptr;
-  if (binding == nullptr) Py_RETURN_NONE;
-  try {
+  return guarded([&]() -> PyObject* {
+    const auto node = node_of(object);
+    const Binding* binding = node ? find_binding(*node) : nullptr;
+    if (binding == nullptr) Py_RETURN_NONE;
     return packed_to_python(*binding, pack(*binding, *node)).release();
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+  });
 }
 
 PyMethodDef methods[] = {
@@ -71,16 +58,12 @@ PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__C() {
   using namespace backbind::python;
-  HANDLE_TH_ERRORS
-  try {
+  return guarded([]() -> PyObject* {
     Owned module = checked(PyModule_Create(&definition));
     add_operator_type(module.get());
     if (PyModule_AddStringConstant(module.get(), "torch_version", BACKBIND_TORCH_VERSION) < 0) return nullptr;
     backbind::register_operators();
     backbind::register_gradient_operators();
     return module.release();
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+  });
 }

@@ -5,13 +5,13 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <structmember.h>
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include <cstddef>
 
 #include "nodes/purity.h"
 #include "python/arguments.h"
+#include "python/bridge.h"
 #include "python/results.h"
 
 namespace backbind::python {
@@ -65,54 +65,45 @@ PyObject* run(const Binding& binding, Binding::Apply apply, const ParsedCall& ca
     const GilReleased released;
     gradients = run_pure(binding, apply, call.grads, call.arguments);
   }
-  return gradients_to_python(std::move(gradients)).release();
+  return gradients_to_python(gradients).release();
 }
 
 PyObject* operator_call(PyObject* object, PyObject* const* objects, size_t flagged_count, PyObject* keywords) {
-  HANDLE_TH_ERRORS
-  OperatorObject* self = as_operator(object);
-  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
-  try {
-    const ParsedCall call = parse_call(*self->binding, objects, count, keywords);
-    if (!call.has_wrapped_tensor && !someone_watches()) return run(*self->binding, self->binding->apply, call);
-  } catch (const NeedsDispatcher&) {
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  try {
+  return guarded([&] {
+    OperatorObject* self = as_operator(object);
+    const Binding& binding = *self->binding;
+    const auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
+    try {
+      const ParsedCall call = parse_call(binding, objects, count, keywords);
+      if (!call.has_wrapped_tensor && !someone_watches()) return run(binding, binding.apply, call);
+    } catch (const NeedsDispatcher&) {
+    }
     return call_dispatcher(self, objects, count, keywords);
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+  });
 }
 
 PyObject* operator_delegate(PyObject* object, PyObject* const* objects, Py_ssize_t count, PyObject* keywords) {
-  HANDLE_TH_ERRORS
-  try {
+  return guarded([&]() -> PyObject* {
     const Binding& binding = *as_operator(object)->binding;
-    const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
-    return run(binding, binding.apply_delegate, call);
-  } catch (const NeedsDispatcher&) {
-    TORCH_CHECK_TYPE(false, as_operator(object)->binding->name, ".delegate() takes plain values only");
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+    try {
+      const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
+      return run(binding, binding.apply_delegate, call);
+    } catch (const NeedsDispatcher&) {
+      TORCH_CHECK_TYPE(false, binding.name, ".delegate() takes plain values only");
+    }
+  });
 }
 
 PyObject* operator_convert(PyObject* object, PyObject* const* objects, Py_ssize_t count, PyObject* keywords) {
-  HANDLE_TH_ERRORS
-  try {
+  return guarded([&]() -> PyObject* {
     const Binding& binding = *as_operator(object)->binding;
-    const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
-    return saved_to_python(binding, std::span(call.arguments).subspan(1)).release();
-  } catch (const NeedsDispatcher&) {
-    Py_RETURN_NONE;
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+    try {
+      const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), keywords);
+      return saved_to_python(binding, std::span(call.arguments).subspan(1)).release();
+    } catch (const NeedsDispatcher&) {
+      Py_RETURN_NONE;
+    }
+  });
 }
 
 PyObject* operator_name(PyObject* object, void* /*closure*/) {
@@ -128,23 +119,20 @@ PyObject* operator_mode(PyObject* object, void* /*closure*/) {
 }
 
 PyObject* operator_overload(PyObject* object, void* /*closure*/) {
-  try {
+  return guarded([&] {
     PyObject* overload = overload_of(as_operator(object));
     Py_INCREF(overload);
     return overload;
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
+  });
 }
 
 PyObject* operator_arguments(PyObject* object, void* /*closure*/) {
-  const Binding& binding = *as_operator(object)->binding;
-  const Owned list = checked(PyList_New(0));
-  for (const Argument& argument : binding.arguments) {
-    const Owned pair = checked(Py_BuildValue("(ss)", argument.name, describe(argument.kind)));
-    if (PyList_Append(list.get(), pair.get()) < 0) return nullptr;
-  }
-  return PyList_AsTuple(list.get());
+  return guarded([&] {
+    const Owned list = list_of(as_operator(object)->binding->arguments, [](const Argument& argument) {
+      return checked(Py_BuildValue("(ss)", argument.name, describe(argument.kind)));
+    });
+    return PyList_AsTuple(list.get());
+  });
 }
 
 PyObject* operator_repr(PyObject* object) {

@@ -4,10 +4,8 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Layout.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/utils/pybind.h>
 
-#include <utility>
+#include "python/bridge.h"
 
 namespace backbind::python {
 
@@ -24,10 +22,8 @@ Owned dtype_to_python(int64_t number) {
   return borrowed(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(number))));
 }
 
-Owned tensor_to_python(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
-
 Owned scalar_to_python(const at::Scalar& scalar) {
-  if (scalar.isSymbolic()) return Owned(py::cast(scalar).release().ptr());
+  if (scalar.isSymbolic()) return symbol_to_python(scalar);
   if (scalar.isBoolean()) return checked(PyBool_FromLong(scalar.toBool()));
   if (scalar.isIntegral(/*includeBool=*/false)) {
     // Only a number above the range of int64 is held as an unsigned one.
@@ -98,15 +94,13 @@ Owned value_to_python(ValueKind kind, const c10::IValue& value) {
 
 Owned sym_int_to_python(const c10::SymInt& value) {
   if (const auto number = value.maybe_as_int()) return integer_to_python(*number);
-  return Owned(py::cast(value).release().ptr());
+  return symbol_to_python(value);
 }
 
-Owned gradients_to_python(variable_list&& gradients) {
+Owned gradients_to_python(const variable_list& gradients) {
   Owned list = checked(PyList_New(static_cast<Py_ssize_t>(gradients.size())));
   for (size_t i = 0; i < gradients.size(); ++i) {
-    // Wraps an undefined tensor as None.
-    Owned item = checked(THPVariable_Wrap(std::move(gradients[i])));
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item.release());
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), tensor_to_python(gradients[i]).release());
   }
   return list;
 }

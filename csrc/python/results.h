@@ -14,7 +14,7 @@ namespace backbind::python {
 Owned sym_int_to_python(const c10::SymInt& value);
 
 // A list of tensors; undefined ones become None.
-Owned gradients_to_python(variable_list&& gradients);
+Owned gradients_to_python(const variable_list& gradients);
 
 // The tuple (needs_input_grad, *saved) of a packed node.
 Owned packed_to_python(const Binding& binding, const ivalue_list& values);

@@ -2,16 +2,14 @@
 
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Dtype.h>
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include "capture/walk.h"
 #include "graph/fit.h"
 #include "hooks/present.h"
 #include "nodes/registry.h"
-#include "python/object.h"
+#include "python/bridge.h"
 #include "python/results.h"
 
 namespace backbind::python {
@@ -25,8 +23,8 @@ edge_list edges_of(PyObject* tensors, const char* what) {
   edge_list edges;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i) {
     PyObject* item = PyList_GET_ITEM(tensors, i);
-    TORCH_CHECK_TYPE(THPVariable_Check(item), what, " must be tensors, element ", i, " is a ", Py_TYPE(item)->tp_name);
-    const at::Tensor& tensor = THPVariable_Unpack(item);
+    TORCH_CHECK_TYPE(is_tensor(item), what, " must be tensors, element ", i, " is a ", Py_TYPE(item)->tp_name);
+    const at::Tensor& tensor = tensor_of(item);
     TORCH_CHECK(tensor.requires_grad(), "element ", i, " of ", what, " does not require grad and has no grad_fn");
     edges.push_back(torch::autograd::impl::gradient_edge(tensor));
   }
@@ -76,34 +74,26 @@ Owned step_to_python(const Plan& plan, const Step& step) {
 }  // namespace
 
 PyObject* walk_graph(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
-  HANDLE_TH_ERRORS
-  TORCH_CHECK_TYPE(count == 2, "walk() takes roots and wanted tensors, got ", count, " arguments");
-  try {
+  return guarded([&] {
+    TORCH_CHECK_TYPE(count == 2, "walk() takes roots and wanted tensors, got ", count, " arguments");
     const Plan plan = walk(edges_of(arguments[0], "roots"), edges_of(arguments[1], "inputs"));
     const Owned steps = list_of(plan.steps, [&](const Step& step) { return step_to_python(plan, step); });
     const Owned roots = list_of(plan.roots, slot_to_python);
     const Owned gradients = list_of(plan.gradients, [](const std::optional<SlotIndex>& slot) {
       return slot.has_value() ? slot_to_python(*slot) : none();
     });
-    return Py_BuildValue("(OOO)", steps.get(), roots.get(), gradients.get());
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+    return checked(Py_BuildValue("(OOO)", steps.get(), roots.get(), gradients.get())).release();
+  });
 }
 
 PyObject* leaves_of(PyObject* /*module*/, PyObject* roots) {
-  HANDLE_TH_ERRORS
-  try {
-    return list_of(leaf_edges(edges_of(roots, "roots")), [](const torch::autograd::Edge& edge) {
-             auto& accumulator = static_cast<torch::autograd::AccumulateGrad&>(*edge.function);
-             return checked(THPVariable_Wrap(accumulator.variable));
+  return guarded([&] {
+    const edge_list edges = leaf_edges(edges_of(roots, "roots"));
+    return list_of(edges, [](const torch::autograd::Edge& edge) {
+             return tensor_to_python(static_cast<torch::autograd::AccumulateGrad&>(*edge.function).variable);
            })
         .release();
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
-  END_HANDLE_TH_ERRORS
+  });
 }
 
 }  // namespace backbind::python

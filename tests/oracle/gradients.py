@@ -12,6 +12,7 @@ from torch.autograd.graph import GradientEdge, Node
 
 from tests.oracle.graph_walk import reachable_nodes
 from tests.oracle.kinds import kind_of_shape
+from tests.oracle.live_node import run_engine
 from tests.oracle.outcome import SEED
 
 Results: TypeAlias = Mapping[tuple[Node, int], torch.Tensor]
@@ -74,7 +75,7 @@ def arriving_gradients(results: Results) -> dict[tuple[Node, int], torch.Tensor]
     roots = [GradientEdge(node, position) for node, position in results]
     gradients = random_gradients([_spec(node, position, results) for node, position in results])
     try:
-        torch.autograd.grad(roots, leaves, gradients, retain_graph=True, allow_unused=True)
+        run_engine(roots, gradients, leaves)
     except Exception:
         # A node that cannot run ends this backward; what arrived before it is what there is.
         return arrived
@@ -104,7 +105,7 @@ def _result_exists(node: Node, position: int) -> bool:
     gradient = torch.zeros((), dtype=metadata.dtype, device=metadata.device)
     handle = node.register_prehook(lambda _: (None,) * len(node._input_metadata))
     try:
-        torch.autograd.grad([GradientEdge(node, position)], targets[:1], [gradient], retain_graph=True, allow_unused=True)
+        run_engine([GradientEdge(node, position)], [gradient], targets[:1])
     except RuntimeError as error:
         return _NO_RESULT not in str(error)
     finally:

@@ -44,6 +44,8 @@ def kind_of(value: object) -> Hashable:
         return value
     if isinstance(value, int):
         return max(-_LARGEST, min(value, _LARGEST))
+    if isinstance(value, torch.SymInt):
+        return "symbolic"
     if isinstance(value, float):
         return _kind_of_number(value)
     if isinstance(value, complex):

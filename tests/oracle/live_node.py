@@ -6,13 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.autograd.graph import GradientEdge, Node
+from torch.autograd.graph import GradientEdge, Node, _engine_run_backward
 
 from backbind import _C
 from tests.oracle.graph_walk import reaches
 from tests.oracle.outcome import Outcome, outcome_of
 
+_REFUSED = "returned an invalid gradient"
+"""In the engine's complaint about what a node gave."""
+
+_UNFIT = "invalid gradient at index"
+"""In the engine's complaint about a gradient that it shall start from."""
+
 Gradients = Sequence[torch.Tensor | None]
+
+
+def run_engine(
+    roots: Sequence[GradientEdge], gradients: Sequence[torch.Tensor], wanted: Sequence[GradientEdge]
+) -> None:
+    """Run a backward that wants just the gradients at ``wanted``, keeps the graph and accumulates nothing.
+
+    torch.autograd.grad does the same, but reads the shapes of nested results, which fails.
+    """
+    _engine_run_backward(tuple(roots), tuple(gradients), True, False, tuple(wanted), True, False)
 
 
 def call_directly(node: Node, grads: Gradients) -> Outcome:
@@ -64,8 +80,16 @@ class EngineRuns:
         wanted, unwanted = self._functions(needs_input_grad, True), self._functions(needs_input_grad, False)
         return bool(wanted) and not any(reaches(function, wanted) for function in unwanted)
 
-    def run(self, grads: Gradients, needs_input_grad: Sequence[bool]) -> Outcome:
-        """The gradients that leave the node, after the engine fitted them to the inputs."""
+    def takes(self, grads: Gradients) -> bool:
+        """Whether the engine would pass these gradients to the node at all."""
+        outcome = self.run(grads, [True] * len(self._spans))
+        return outcome is None or outcome.error is None or _UNFIT not in outcome.error[1]
+
+    def run(self, grads: Gradients, needs_input_grad: Sequence[bool]) -> Outcome | None:
+        """The gradients that leave the node, after the engine fitted them to the inputs.
+
+        None where the node ran but the engine refused what it gave: a defect of the node, which hides its gradients.
+        """
         inputs = [
             GradientEdge(function, position)
             for span, flag in zip(self._spans, needs_input_grad, strict=True)
@@ -78,12 +102,8 @@ class EngineRuns:
         handle = self._node.register_hook(lambda outgoing, _: seen.append(outgoing))
 
         def run() -> object:
-            torch.autograd.grad(
-                [GradientEdge(self._node, position) for position, _ in given],
-                inputs,
-                [grad for _, grad in given],
-                retain_graph=True,
-                allow_unused=True,
+            run_engine(
+                [GradientEdge(self._node, position) for position, _ in given], [grad for _, grad in given], inputs
             )
             return seen[0]
 
@@ -91,8 +111,10 @@ class EngineRuns:
             outcome = outcome_of(run)
         finally:
             handle.remove()
-        # What went wrong behind the node is not the node's.
-        return Outcome(seen[0]) if seen else outcome
+        if seen:
+            return Outcome(seen[0])  # What went wrong behind the node is not the node's.
+        refused = outcome.error is not None and _REFUSED in outcome.error[1]
+        return None if refused else outcome
 
     def fitted(self, outcome: Outcome) -> Outcome:
         """Do to gradients what the engine does between two nodes: reduce to the input's shape, convert to its dtype."""

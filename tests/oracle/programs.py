@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias
 
+import pytest
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -41,6 +43,18 @@ class Program:
     @property
     def identifier(self) -> str:
         return f"{self.source}-{self.name}"
+
+
+def parameters(programs: list[Program]) -> pytest.MarkDecorator:
+    """Parametrises a test over programs."""
+    identifiers = [program.identifier for program in programs]
+    assert len(set(identifiers)) == len(identifiers), "two programs of one name"
+    return pytest.mark.parametrize("program", programs, ids=identifiers)
+
+
+def by_source(programs: list[Program]) -> Counter[str]:
+    """How many programs each source has."""
+    return Counter(program.source for program in programs)
 
 
 def sample_of_call(function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample:

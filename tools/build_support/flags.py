@@ -73,7 +73,7 @@ def choose_flags(
     )
     cuda_includes = tuple(f"-isystem{path}" for path in toolkit.include) if toolkit else ()
     if options.sanitize is None:
-        tuning: tuple[str, ...] = ("-O2", "-g0")
+        tuning: tuple[str, ...] = ("-O1", "-finline-small-functions", "-g0")
         sanitize: tuple[str, ...] = ()
     else:
         tuning = ("-O1", "-g1")

@@ -1,0 +1,41 @@
+#include "python/bridge.h"
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/python_cpp_function.h>
+#include <torch/csrc/autograd/python_function.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+
+namespace backbind::python {
+
+bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
+
+bool is_plain_tensor(PyObject* object) { return THPVariable_CheckExact(object); }
+
+const at::Tensor& tensor_of(PyObject* object) { return THPVariable_Unpack(object); }
+
+Owned tensor_to_python(const at::Tensor& tensor) { return checked(THPVariable_Wrap(tensor)); }
+
+Owned symbol_to_python(const c10::SymInt& value) { return Owned(py::cast(value).release().ptr()); }
+
+Owned symbol_to_python(const at::Scalar& value) { return Owned(py::cast(value).release().ptr()); }
+
+c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object) {
+  if (torch::autograd::THPCppFunction_Check(object)) {
+    return reinterpret_cast<torch::autograd::THPCppFunction*>(object)->cdata;
+  }
+  if (THPFunction_Check(object)) return {};
+  TORCH_CHECK_TYPE(false, "expected an autograd node (as in tensor.grad_fn), got ", Py_TYPE(object)->tp_name);
+}
+
+PyObject* run_guarded(PyObject* (*body)(void*), void* context) {
+  HANDLE_TH_ERRORS
+  try {
+    return body(context);
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  }
+  END_HANDLE_TH_ERRORS
+}
+
+}  // namespace backbind::python

@@ -1,0 +1,47 @@
+// What the extension needs of torch's own Python side, behind plain functions: the headers that offer it cost more to
+// compile than everything else here, so a single file includes them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/SymInt.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/python_headers.h>
+
+#include "python/object.h"
+
+namespace backbind::python {
+
+// Whether the object is a tensor of any class.
+bool is_tensor(PyObject* object);
+
+// Whether it is exactly a torch.Tensor or Parameter, not of a subclass with a will of its own.
+bool is_plain_tensor(PyObject* object);
+
+// The tensor inside an object for which is_tensor holds.
+const at::Tensor& tensor_of(PyObject* object);
+
+// None for an undefined tensor.
+Owned tensor_to_python(const at::Tensor& tensor);
+
+// A torch.SymInt, torch.SymFloat or torch.SymBool.
+Owned symbol_to_python(const c10::SymInt& value);
+Owned symbol_to_python(const at::Scalar& value);
+
+// The node behind a Python object (`tensor.grad_fn`), or null for the object of a Python autograd.Function, which has no
+// C++ binding.
+//
+// Throws TypeError for anything that is not a node.
+c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object);
+
+// Runs `body(context)` as torch's own bindings run: C++ exceptions become Python exceptions and a null result, C++
+// warnings become Python warnings.
+PyObject* run_guarded(PyObject* (*body)(void*), void* context);
+
+// The same for a callable.
+template <class Body>
+PyObject* guarded(Body&& body) {
+  return run_guarded([](void* context) { return (*static_cast<std::remove_reference_t<Body>*>(context))(); }, &body);
+}
+
+}  // namespace backbind::python

@@ -1,0 +1,75 @@
+"""The committed coverage is whole and has a reason for every gap; a loss is seen, and so is a gain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import backbind
+from tests.oracle.coverage import Coverage, gains, losses, read_coverage, updated, write_coverage
+from tests.oracle.extra_programs import EXTRAS
+from tests.oracle.findings import SOURCES, Findings
+from tests.oracle.stand_in_programs import STAND_INS
+
+COMMITTED = Coverage(frozenset({"A", "B"}), frozenset({"C"}), {"D": "CUDA only"})
+
+
+def _findings(exercised: str, with_stand_ins: str) -> Findings:
+    return Findings(exercised=set(exercised), with_stand_ins=set(with_stand_ins))
+
+
+def test_the_committed_file_has_every_node_once() -> None:
+    coverage = read_coverage()
+    listed = [*coverage.exercised, *coverage.with_stand_ins, *coverage.not_exercised]
+    assert sorted(listed) == sorted(operator.name for operator in backbind.ops)
+
+
+def test_every_gap_has_a_reason() -> None:
+    assert [node for node, reason in read_coverage().not_exercised.items() if not reason] == []
+
+
+def test_every_row_of_the_tables_is_counted() -> None:
+    coverage = read_coverage()
+    assert {extra.node for extra in EXTRAS} <= coverage.exercised
+    assert {row.extra.node for row in STAND_INS} <= coverage.exercised | coverage.with_stand_ins
+
+
+def test_a_node_that_is_no_longer_exercised_is_a_loss() -> None:
+    assert losses(COMMITTED, _findings("A", "C")) == ["B"]
+    assert losses(COMMITTED, _findings("AB", "")) == ["C"]
+    assert losses(COMMITTED, _findings("A", "BC")) == ["B"]
+    assert losses(COMMITTED, _findings("ABC", "")) == []
+    assert losses(COMMITTED, _findings("ABD", "C")) == []
+
+
+def test_a_node_that_is_exercised_better_is_a_gain() -> None:
+    assert gains(COMMITTED, _findings("AB", "C")) == []
+    assert gains(COMMITTED, _findings("ABC", "")) == ["C"]
+    assert gains(COMMITTED, _findings("AB", "CD")) == ["D"]
+
+
+def test_an_update_keeps_reasons_and_asks_for_new_ones() -> None:
+    found = updated(COMMITTED, _findings("A", "C"), frozenset("ABCDE"))
+    assert found == Coverage(frozenset("A"), frozenset("C"), {"B": "", "D": "CUDA only", "E": ""})
+
+
+def test_coverage_survives_its_file(tmp_path: Path) -> None:
+    write_coverage(COMMITTED, tmp_path / "coverage.json")
+    assert read_coverage(tmp_path / "coverage.json") == COMMITTED
+
+
+def test_findings_of_workers_add_up() -> None:
+    first = Findings({"A"}, {"C"}, {"op": {"x"}}, {"op": 2}, Counter(calls=3))
+    second = Findings({"B"}, set(), {"op": {"y"}, "extra": {"z"}}, {"op": 2, "extra": 1}, Counter(calls=4))
+    first.merge(Findings.from_plain(second.to_plain()))
+    assert first == Findings(
+        {"A", "B"}, {"C"}, {"op": {"x", "y"}, "extra": {"z"}}, {"op": 2, "extra": 1}, Counter(calls=7)
+    )
+
+
+def test_a_run_is_complete_when_all_programs_of_all_sources_ran() -> None:
+    sizes = dict.fromkeys(SOURCES, 1)
+    complete = Findings(ran={source: {"x"} for source in SOURCES}, sizes=sizes)
+    assert complete.is_complete
+    assert not Findings(ran=complete.ran, sizes=sizes | {"op": 2}).is_complete
+    assert not Findings(ran={"op": {"x"}}, sizes={"op": 1}).is_complete
