@@ -126,7 +126,7 @@ def view_node(node: NodeSpec) -> NodeView:
         ),
         packs=tuple(_pack_statement(saved) for saved in node.saved),
         prologue=_prologue(node) if is_inline else (),
-        formulas=tuple(_view_formula(node, formula) for formula in node.formulas) if is_inline else (),
+        formulas=tuple(_view_formula(node, formula) for formula in _in_order(node)) if is_inline else (),
     )
 
 
@@ -175,6 +175,14 @@ def _prologue(node: NodeSpec) -> tuple[str, ...]:
             lines.append(f"[[maybe_unused]] const size_t {one.name}_begin = {begin or '0'};")
         begin = f"{one.name}_begin + {one.size_name or '1'}"
     return tuple(lines)
+
+
+def _in_order(node: NodeSpec) -> list[Formula]:
+    """The formulas in the order in which torch's own nodes compute them: by the names of their inputs.
+
+    The order decides the order of the nodes that a double backward has, and so that of its floating-point sums.
+    """
+    return sorted(node.formulas, key=lambda formula: ", ".join(formula.inputs))
 
 
 def _view_formula(node: NodeSpec, formula: Formula) -> FormulaView:

@@ -37,6 +37,8 @@ _BATCH_NORMS: Mapping[str, str] = {
     "_native_batch_norm_legit_no_training": "false",
     "_batch_norm_with_update": "true",
     "_batch_norm_no_update": "false",
+    "cudnn_batch_norm": "training",
+    "miopen_batch_norm": "training",
 }
 """Batch normalisations, and how each says that it is training: the statistics that are read depend on it."""
 
@@ -58,7 +60,13 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
     ),
     "repeat": ("repeated(grads, repeats, self_sym_sizes)",),
     "_cdist_forward": ('distances(grads, {"x1", x1}, {"x2", x2}, {"result", result})',),
-    "_fft_r2c": ('not_empty("dim", dim.size())',),
+    "_fft_r2c": ('length_at_least("dim", dim.size(), 1)',),
+    "as_strided": ('gradient_sizes(grads, 0, "size", size)',),
+    "as_strided_": ('gradient_sizes(grads, 0, "size", size)',),
+    "_scaled_dot_product_flash_attention_for_cpu": (
+        'attention(grads, {"query", query}, {"key", key}, {"value", value}, {"output", output}, '
+        '{"logsumexp", logsumexp})',
+    ),
     "lu_unpack": ('rank_at_least({"grads", grads[0]}, 2)', 'rank_at_least({"grads", grads[1]}, 2)'),
     "_pdist_forward": ('pair_distances(grads, {"self", self}, {"result", result})',),
     "_thnn_fused_lstm_cell": (
@@ -70,8 +78,15 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         'gates({"hidden_gates", hidden_gates}, 3, {"hx", hx})',
     ),
     **dict.fromkeys(
-        ("split", "unsafe_split", "split_with_sizes", "unsafe_split_with_sizes"),
-        ('not_empty("self_sym_sizes", self_sym_sizes.size())',),
+        ("split", "unsafe_split"),
+        ('length_at_least("self_sym_sizes", self_sym_sizes.size(), 1)',),
+    ),
+    **dict.fromkeys(
+        ("split_with_sizes", "unsafe_split_with_sizes"),
+        (
+            'length_at_least("self_sym_sizes", self_sym_sizes.size(), 1)',
+            'same_length("split_sizes", split_sizes.size(), "grads", grads.size())',
+        ),
     ),
 }
 """By the operator's name without overload: calls of Preconditions over the node's arguments."""
@@ -158,6 +173,8 @@ def _sizes_with_strides(node: NodeSpec) -> Iterator[str]:
         strides = by_name.get(re.sub(r"size(s?)$", r"stride\1", name), sizes)
         if strides is not sizes:
             yield _same_length(sizes, strides)
+            if "mm" in node.operator:  # a matrix, or a batch of them
+                yield f'length_at_least("{name}", {_local(sizes)}.size(), 2)'
 
 
 def _same_length(first: SavedValue, second: SavedValue) -> str:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 namespace backbind {
 
@@ -109,8 +110,9 @@ void Preconditions::dim(const char* name, std::optional<int64_t> dim, int64_t ra
   if (dim) this->dim(name, *dim, rank);
 }
 
-void Preconditions::not_empty(const char* name, size_t length) const {
-  TORCH_CHECK_VALUE(length > 0, node_, ": '", name, "' must not be empty");
+void Preconditions::length_at_least(const char* name, size_t length, size_t least) const {
+  TORCH_CHECK_VALUE(length >= least, node_, ": '", name, "' must have at least ", least, " element", plural(least),
+                    ", got ", length);
 }
 
 void Preconditions::rank_at_least(NamedTensor argument, int64_t rank) const {
@@ -128,6 +130,14 @@ void Preconditions::same_sizes(NamedTensor first, NamedTensor second) const {
 
 void Preconditions::gradient_sizes(const variable_list& grads, size_t position, NamedTensor result) const {
   same_sizes({"grads", grads[position]}, result);
+}
+
+void Preconditions::gradient_sizes(const variable_list& grads, size_t position, const char* name,
+                                   c10::SymIntArrayRef sizes) const {
+  const auto expected = plain_sizes(sizes);
+  const auto actual = plain_sizes(grads[position]);
+  TORCH_CHECK_VALUE(!expected || !actual || *expected == *actual, node_, ": the gradient must have the sizes that '",
+                    name, "' gives, ", at::IntArrayRef(*expected), ", got ", at::IntArrayRef(*actual));
 }
 
 void Preconditions::batch_norm(const variable_list& grads, bool training, NamedTensor input,
@@ -214,6 +224,28 @@ void Preconditions::pair_distances(const variable_list& grads, NamedTensor point
   const bool fits = sizes->size() == 2 && pairs->size() == 1 && pairs->front() * 2 == sizes->front() * (sizes->front() - 1);
   TORCH_CHECK_VALUE(fits, node_, ": '", result.name, "' of sizes ", at::IntArrayRef(*pairs),
                     " cannot hold the distances between points of sizes ", at::IntArrayRef(*sizes));
+}
+
+void Preconditions::attention(const variable_list& grads, NamedTensor query, NamedTensor key, NamedTensor value,
+                              NamedTensor output, NamedTensor logsumexp) const {
+  if (!grads[0].defined()) return;
+  gradient_sizes(grads, 0, output);
+  for (const auto& one : {query, key, value, output}) {
+    if (!one.tensor.defined()) return;
+    rank_at_least(one, 4);
+  }
+  const auto queries = plain_sizes(query.tensor);
+  const auto keys = plain_sizes(key.tensor);
+  const auto values = plain_sizes(value.tensor);
+  const auto outputs = plain_sizes(output.tensor);
+  if (!queries || !keys || !values || !outputs) return;
+  const auto& [q, k, v, o] = std::tie(*queries, *keys, *values, *outputs);
+  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && o.size() == 4 && k[0] == q[0] &&
+                    v[0] == q[0] && k[3] == q[3] && k[1] == v[1] && k[2] == v[2] && o[0] == q[0] && o[1] == q[1] &&
+                    o[2] == q[2] && o[3] == v[3];
+  TORCH_CHECK_VALUE(fits, node_, ": queries, keys, values and output of sizes ", at::IntArrayRef(q), ", ",
+                    at::IntArrayRef(k), ", ", at::IntArrayRef(v), " and ", at::IntArrayRef(o), " do not fit together");
+  element_count(q[0] * q[1] * q[2], {logsumexp});
 }
 
 void Preconditions::gates(NamedTensor gates, int64_t count, NamedTensor state) const {

@@ -46,14 +46,15 @@ class Preconditions {
   void dim(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
   void dim(const char* name, const c10::OptionalArray<int64_t>& dims, int64_t rank) const;
   void dim(const char* name, std::optional<int64_t> dim, int64_t rank) const;
-  // The list has at least one element.
-  void not_empty(const char* name, size_t length) const;
+  // The list has at least `least` elements.
+  void length_at_least(const char* name, size_t length, size_t least) const;
   // The tensor has at least `rank` dimensions.
   void rank_at_least(NamedTensor argument, int64_t rank) const;
   // Both tensors, if there, have the same sizes.
   void same_sizes(NamedTensor first, NamedTensor second) const;
-  // The gradient at `position`, if there, has the sizes of the result that it belongs to.
+  // The gradient at `position`, if there, has the sizes of the result that it belongs to, or those given as `name`.
   void gradient_sizes(const variable_list& grads, size_t position, NamedTensor result) const;
+  void gradient_sizes(const variable_list& grads, size_t position, const char* name, c10::SymIntArrayRef sizes) const;
   // `grads[0]` has the sizes of `input`; each of the other tensors, if there, holds one value for each channel (the
   // dimension 1) of `input`. The statistics that the formula reads, those of the batch while training and otherwise
   // the running ones, must be there.
@@ -72,6 +73,10 @@ class Preconditions {
   void distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const;
   // `result` holds the distance of each of the `points` from each other one.
   void pair_distances(const variable_list& grads, NamedTensor points, NamedTensor result) const;
+  // The sizes of scaled dot product attention: queries [batch, heads, positions, features], keys and values
+  // [batch, heads, others, features], an output like the queries and one logsumexp for each of its positions.
+  void attention(const variable_list& grads, NamedTensor query, NamedTensor key, NamedTensor value, NamedTensor output,
+                 NamedTensor logsumexp) const;
   // `gates` are `count` matrices of the sizes of `state`, one beside the other.
   void gates(NamedTensor gates, int64_t count, NamedTensor state) const;
 

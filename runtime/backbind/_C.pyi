@@ -1,5 +1,7 @@
 """The compiled part of backbind; use the package instead."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
 import torch
@@ -10,6 +12,12 @@ torch_version: str
 
 @final
 class Operator:
+    @property
+    def __name__(self) -> str: ...
+    @property
+    def __qualname__(self) -> str: ...
+    @property
+    def __signature__(self) -> inspect.Signature: ...
     @property
     def name(self) -> str: ...
     @property

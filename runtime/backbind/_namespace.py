@@ -30,7 +30,8 @@ def get(name: str) -> FunctionalOperator:
     """
     operator = _OPERATORS.get(name)
     if operator is None:
-        raise KeyError(f"no operator for a node called {name!r}{suggestion(name)}")
+        # str(): untyped callers may ask for anything, and should read the same message.
+        raise KeyError(f"no operator for a node called {name!r}{suggestion(str(name))}")
     return operator
 
 

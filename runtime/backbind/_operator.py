@@ -117,7 +117,8 @@ def _call(self: _C.Operator, /, *args: Any, **kwargs: Any) -> list[torch.Tensor 
     """Run the backward: one gradient for each differentiable input, None where it is not wanted or is zero."""
     # Dynamo cannot look into compiled code. It inlines this function, and so puts the overload into its graph.
     if torch.compiler.is_dynamo_compiling():
-        return self.overload(*args, **kwargs)
+        gradients: list[torch.Tensor | None] = self.overload(*args, **kwargs)
+        return gradients
     return self(*args, **kwargs)
 
 

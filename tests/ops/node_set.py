@@ -37,10 +37,6 @@ class NodeCase:
     for single precision."""
     twice: bool = True
     """Whether the backward can itself be differentiated."""
-    symbolic: bool = True
-    """Whether the backward can be traced with shapes that are symbols."""
-    batched: bool = True
-    """Whether torch can run the backward under vmap."""
 
     def __str__(self) -> str:
         return self.node
@@ -218,7 +214,7 @@ _SHAPES = (
     NodeCase("UnbindBackward0", lambda a: a.unbind(1), _ONE),
     NodeCase("SplitBackward0", lambda a: a.split(2, 1), _ONE),
     NodeCase("SplitWithSizesBackward0", lambda a: a.split([1, 3], 1), _ONE),
-    NodeCase("AsStridedBackward0", lambda a: a.as_strided((2, 2), (4, 1), 1), _ONE, symbolic=False, batched=False),
+    NodeCase("AsStridedBackward0", lambda a: a.as_strided((2, 2), (4, 1), 1), _ONE),
     NodeCase("RepeatBackward0", lambda a: a.repeat(2, 1), _ONE),
     NodeCase("DiagonalScatterBackward0", torch.diagonal_scatter, lambda n: [(n, n), (n,)]),
     NodeCase("CatBackward0", lambda a, b, c: torch.cat([a, b, c], 1), lambda n: [(n, 2), (n, 1), (n, 4)]),
@@ -233,7 +229,7 @@ _INDEXING = (
     NodeCase("IndexBackward0", lambda a: a[:, _index(4, 3)], _ONE),
     NodeCase("GatherBackward0", lambda a: a.gather(1, _index(4, a.shape[0], 2)), _ONE),
     NodeCase("ScatterReduceBackward0", lambda a, b: a.scatter_reduce(1, _index(4, *b.shape), b, "mean"), _TWO),
-    NodeCase("EmbeddingBackward0", lambda a: F.embedding(_index(3, 5), a), _ONE, batched=False),
+    NodeCase("EmbeddingBackward0", lambda a: F.embedding(_index(3, 5), a), _ONE),
 )
 
 _LINEAR_ALGEBRA = (
@@ -254,7 +250,7 @@ _NETWORKS = (
         smooth=False,  # too many elements for finite differences
     ),
     NodeCase("NativeLayerNormBackward0", lambda x, w, b: F.layer_norm(x, (4,), w, b), lambda n: [(n, 4), (4,), (4,)]),
-    NodeCase("NativeBatchNormBackward0", _batch_norm, lambda n: [(n, 3), (3,), (3,)], batched=False),
+    NodeCase("NativeBatchNormBackward0", _batch_norm, lambda n: [(n, 3), (3,), (3,)]),
     NodeCase("AvgPool2DBackward0", lambda x: F.avg_pool2d(x, 2), lambda n: [(n, 1, 4, 4)]),
     NodeCase(
         "MaxPool2DWithIndicesBackward0",
@@ -272,7 +268,7 @@ _NETWORKS = (
         _TWO,
         prepare=_fraction,
     ),
-    NodeCase("NllLossBackward0", lambda x: F.nll_loss(x, _index(4, x.shape[0])), _ONE, batched=False),
+    NodeCase("NllLossBackward0", lambda x: F.nll_loss(x, _index(4, x.shape[0])), _ONE),
     NodeCase(
         "ScaledDotProductFlashAttentionForCpuBackward0",
         _attention,
@@ -280,7 +276,6 @@ _NETWORKS = (
         dtype=torch.float32,
         smooth=False,
         twice=False,
-        batched=False,
     ),
 )
 

@@ -121,6 +121,8 @@ class EngineRuns:
         if not outcome.ok:
             return outcome
         edges = [edge for span in self._spans for edge in span.edges(self._node)]
+        if len(edges) != len(outcome.gradients):
+            return outcome
         return Outcome(
             tuple(_fitted(gradient, *edge) for gradient, edge in zip(outcome.gradients, edges, strict=True))
         )

@@ -1,0 +1,211 @@
+"""The private behaviour of torch that csrc/torch_private.h and delegates rest on, one test for each piece.
+
+Where a new torch breaks one of these, the message names what changed, and the function of ours to look at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import backbind
+import pytest
+import torch
+from torch import Tensor
+
+from codegen.installed.locate import TorchInstall
+from tests.conftest import REPOSITORY
+
+_HEADER = REPOSITORY / "csrc" / "torch_private.h"
+_TESTED = {"as_ordinary_tensor", "wanted_by_running_backward", "SavedTensorHooksPaused"}
+
+
+def test_every_function_of_the_header_has_a_test() -> None:
+    code = re.sub(r"//.*", "", _HEADER.read_text())
+    functions = set(re.findall(r"^[\w:<>]+ (\w+)\([^;{]*\);", code, re.MULTILINE))
+    classes = set(re.findall(r"^class (\w+)", code, re.MULTILINE))
+    assert functions | classes == _TESTED, f"{_HEADER.name} and the tests of this file must be kept together"
+
+
+def _delegate_of_product(other: Tensor) -> Tensor:
+    """The gradient of ``self * other`` with a graph, made by a node struct that saved ``other``."""
+    grad = torch.ones(other.shape, requires_grad=True)
+    gradient, _ = backbind.ops.MulBackward0.delegate([grad], [True, False], other, other.dtype, None, other.dtype)
+    assert gradient is not None
+    return gradient
+
+
+# as_ordinary_tensor
+
+
+def test_keys_decide_whether_a_tensor_is_an_inference_tensor() -> None:
+    with torch.inference_mode():
+        inference = torch.ones(3)
+    kept = next(one for one in backbind.pack(_delegate_of_product(inference).grad_fn) if isinstance(one, Tensor))
+    assert not kept.is_inference(), (
+        "adding autograd's keys to TensorImpl::key_set_ no longer makes an inference tensor an ordinary one "
+        "(as_ordinary_tensor)"
+    )
+    assert torch._C._dispatch_keys(kept) == torch._C._dispatch_keys(torch.ones(3)), (
+        "ordinary tensors have other dispatch keys than getAutogradRelatedKeySetFromBackend and ADInplaceOrView give "
+        "(as_ordinary_tensor)"
+    )
+    assert kept.untyped_storage()._cdata == inference.untyped_storage()._cdata, (
+        "TensorImpl::shallow_copy_and_detach no longer shares the storage (as_ordinary_tensor)"
+    )
+    assert inference.is_inference(), "the user's own tensor was changed (as_ordinary_tensor)"
+
+
+@pytest.mark.parametrize("in_inference_mode", [False, True], ids=["outside", "in inference mode"])
+def test_an_ordinary_copy_counts_versions(in_inference_mode: bool) -> None:
+    with torch.inference_mode():
+        inference = torch.full((3,), 2.0)
+    with torch.inference_mode(in_inference_mode):
+        try:
+            gradient = _delegate_of_product(inference)
+        except RuntimeError as error:
+            pytest.fail(
+                f"a TensorImpl made by shallow_copy_and_detach has no version counter, and setting one does not help "
+                f"(as_ordinary_tensor): {error}"
+            )
+    assert gradient.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_torch_still_refuses_to_save_inference_tensors() -> None:
+    with torch.inference_mode():
+        inference = torch.ones(3)
+    with pytest.raises(RuntimeError) as caught:
+        torch.ones(3, requires_grad=True) * inference
+    assert "Inference tensors cannot be saved for backward" in str(caught.value), (
+        "torch has another reason to refuse inference tensors, or as_ordinary_tensor is no longer needed"
+    )
+
+
+# wanted_by_running_backward
+
+
+def _in_hook_of(differentiate: Callable[[Tensor, Tensor], object], call: Callable[[], object]) -> object:
+    results: list[object] = []
+    leaf = torch.ones(2, requires_grad=True)
+    between = leaf * 2
+    between.register_hook(lambda _: results.append(call()))
+    differentiate(between.sum(), leaf)
+    return results[0]
+
+
+_PARTIAL: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "grad": lambda loss, leaf: torch.autograd.grad(loss, leaf),
+    "backward with inputs": lambda loss, leaf: loss.backward(inputs=[leaf]),
+}
+
+
+@pytest.mark.parametrize("way", _PARTIAL)
+def test_the_running_backward_decides_which_gradients_a_node_computes(way: str) -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    node = (leaf * 3).grad_fn
+    assert node is not None
+    assert _in_hook_of(_PARTIAL[way], lambda: node(torch.ones(2))) == (None, None), (  # type: ignore[operator]
+        "a generated node no longer asks the running graph task's exec_info what to compute "
+        "(wanted_by_running_backward may no longer be needed)"
+    )
+
+
+@pytest.mark.parametrize("way", _PARTIAL)
+def test_an_edge_to_a_wanted_node_is_wanted(way: str) -> None:
+    def call() -> list[Tensor | None]:
+        other = torch.full((2,), 3.0)
+        return backbind.ops.MulBackward0.delegate(
+            [torch.ones(2)], [True, False], other, other.dtype, None, other.dtype
+        )
+
+    first, second = _in_hook_of(_PARTIAL[way], call)  # type: ignore[misc]
+    assert first is not None, (
+        "an edge to a node that exec_info says should_execute() about no longer makes a generated node compute that "
+        "gradient (wanted_by_running_backward)"
+    )
+    assert first.tolist() == [3.0, 3.0]
+    assert second is None, "a gradient without an edge was computed (DelegateEdges)"
+
+
+def test_a_backward_of_everything_has_no_exec_info() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    node = (leaf * 3).grad_fn
+    assert node is not None
+    first, second = _in_hook_of(lambda loss, _: loss.backward(), lambda: node(torch.ones(2)))  # type: ignore[misc, operator]
+    assert (first.tolist(), second) == ([3.0, 3.0], None), (
+        "a backward without inputs= now restricts which nodes compute (wanted_by_running_backward)"
+    )
+
+
+# SavedTensorHooksPaused
+
+
+def test_the_tracing_flag_keeps_hooks_from_firing() -> None:
+    fired: list[Tensor] = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        fired.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        before = torch._C._autograd._saved_tensors_hooks_set_tracing(True)
+        try:
+            torch.ones(2, requires_grad=True).exp()
+            assert fired == [], (
+                "SavedTensorDefaultHooks::set_tracing(true) no longer keeps hooks from firing (SavedTensorHooksPaused)"
+            )
+        finally:
+            torch._C._autograd._saved_tensors_hooks_set_tracing(before)
+        assert before is False, "SavedTensorDefaultHooks::set_tracing no longer gives the flag as it was"
+        torch.ones(2, requires_grad=True).exp()
+        assert len(fired) == 1, "hooks stay off behind SavedTensorDefaultHooks::set_tracing (SavedTensorHooksPaused)"
+
+
+@pytest.mark.parametrize("tracing", [False, True])
+def test_delegates_put_the_flag_back(tracing: bool) -> None:
+    before = torch._C._autograd._saved_tensors_hooks_set_tracing(tracing)
+    try:
+        _delegate_of_product(torch.ones(2))
+        left = torch._C._autograd._saved_tensors_hooks_set_tracing(tracing)
+    finally:
+        torch._C._autograd._saved_tensors_hooks_set_tracing(before)
+    assert left is tracing, "filling a delegate changed the flag that defers hooks (SavedTensorHooksPaused)"
+
+
+# Delegates themselves (csrc/nodes/delegate.h)
+
+
+def test_node_structs_take_a_sequence_number(installed_torch: TorchInstall) -> None:
+    node_header = installed_torch.include / "torch" / "csrc" / "autograd" / "node.h"
+    assert "explicit Node(uint64_t sequence_nr, edge_list&& next_edges = edge_list())" in node_header.read_text(), (
+        "Node has no constructor that takes a sequence number any more (make_delegate, Sink)"
+    )
+    structs = re.findall(
+        r"^struct \w+ : public (Node|TraceableFunction) \{\s*using (Node|TraceableFunction)::\2;",
+        installed_torch.functions_header.read_text().replace("TORCH_API ", ""),
+        re.MULTILINE,
+    )
+    assert len(structs) == len(backbind.ops), (
+        f"only {len(structs)} of {len(backbind.ops)} node structs inherit the constructors of their base "
+        "(make_delegate)"
+    )
+    assert all(base == inherited for base, inherited in structs)
+
+
+def test_delegates_take_no_sequence_number() -> None:
+    counter = torch.ones(1, requires_grad=True)
+    before = counter.exp().grad_fn
+    with torch.no_grad():
+        backbind.ops.TanhBackward0.delegate([torch.ones(1)], [True], torch.ones(1))
+    after = counter.exp().grad_fn
+    assert before is not None
+    assert after is not None
+    assert after._sequence_nr() == before._sequence_nr() + 1, (
+        "a node that is given its sequence number takes one from the thread's counter all the same (make_delegate)"
+    )
+
+
+def test_apply_can_be_called_from_outside_of_a_backward() -> None:
+    (gradient,) = backbind.ops.TanhBackward0.delegate([torch.ones(2)], [True], torch.full((2,), 0.5))
+    assert gradient is not None
+    assert gradient.tolist() == [0.75, 0.75], "a generated node's apply is no longer a function of its fields"
