@@ -58,9 +58,15 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         'element_count(C, {{"weight", weight}})',
         'element_count(N * group, {{"result1", result1}, {"result2", result2}})',
     ),
+    "cat": ('joined_along("dim", dim, tensors_args_sizes_symint)',),
     "repeat": ("repeated(grads, repeats, self_sym_sizes)",),
     "_cdist_forward": ('distances(grads, {"x1", x1}, {"x2", x2}, {"result", result})',),
     "_fft_r2c": ('length_at_least("dim", dim.size(), 1)',),
+    "_fft_c2r": (
+        'length_at_least("dim", dim.size(), 1)',
+        'dim("dim", dim, gradient_rank(grads, 0))',
+    ),
+    "_fft_c2c": ('dim("dim", dim, gradient_rank(grads, 0))',),
     "as_strided": ('gradient_sizes(grads, 0, "size", size)',),
     "as_strided_": ('gradient_sizes(grads, 0, "size", size)',),
     "_scaled_dot_product_flash_attention_for_cpu": (

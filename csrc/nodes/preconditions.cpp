@@ -55,6 +55,11 @@ bool in_range(int64_t dim, int64_t rank) {
 
 }  // namespace
 
+int64_t gradient_rank(const variable_list& grads, size_t position) {
+  constexpr int64_t kMost = 64;
+  return grads[position].defined() ? grads[position].dim() : kMost;
+}
+
 void Preconditions::gradient_count(const variable_list& grads, size_t expected) const {
   TORCH_CHECK_VALUE(grads.size() == expected, node_, ": grads must have ", expected, " element", plural(expected),
                     " (None for an undefined gradient), got ", grads.size());
@@ -108,6 +113,16 @@ void Preconditions::dim(const char* name, const c10::OptionalArray<int64_t>& dim
 
 void Preconditions::dim(const char* name, std::optional<int64_t> dim, int64_t rank) const {
   if (dim) this->dim(name, *dim, rank);
+}
+
+void Preconditions::joined_along(const char* name, int64_t dim,
+                                 const std::vector<std::vector<c10::SymInt>>& sizes) const {
+  for (const auto& each : sizes) {
+    if (each.size() == 1 && each[0].maybe_as_int() == 0) continue;
+    const auto rank = static_cast<int64_t>(each.size());
+    TORCH_CHECK_VALUE(rank > 0 && dim >= -rank && dim < rank, node_, ": '", name, "' is ", dim,
+                      ", but a joined tensor has ", rank, " dimensions");
+  }
 }
 
 void Preconditions::length_at_least(const char* name, size_t length, size_t least) const {

@@ -23,6 +23,9 @@ struct NamedTensor {
   const at::Tensor& tensor;
 };
 
+// How many dimensions the gradient at `position` has; where it is undefined, as many as a tensor may have.
+int64_t gradient_rank(const variable_list& grads, size_t position);
+
 // The checks of one call.
 class Preconditions {
  public:
@@ -48,6 +51,9 @@ class Preconditions {
   void dim(const char* name, std::optional<int64_t> dim, int64_t rank) const;
   // The list has at least `least` elements.
   void length_at_least(const char* name, size_t length, size_t least) const;
+  // Each of the sizes has the dimension along which tensors of these sizes are joined. A tensor of size 0, which cat
+  // leaves out, needs none.
+  void joined_along(const char* name, int64_t dim, const std::vector<std::vector<c10::SymInt>>& sizes) const;
   // The tensor has at least `rank` dimensions.
   void rank_at_least(NamedTensor argument, int64_t rank) const;
   // Both tensors, if there, have the same sizes.

@@ -77,8 +77,8 @@ class Converter {
   [[noreturn]] void refuse(PyObject* given) const {
     // An object that overrides torch functions (a proxy of a tracer) may be anything; only the dispatcher knows.
     if (overrides_torch_functions(given) && !is_plain_tensor(given)) throw NeedsDispatcher();
+    if (is_symbol(given)) throw NeedsDispatcher();
     const std::string type = type_name(given);
-    if (type == "SymInt" || type == "SymFloat" || type == "SymBool") throw NeedsDispatcher();
     const auto found = std::find(items_.begin(), items_.end(), given);
     if (found == items_.end()) {
       TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type);
@@ -89,6 +89,11 @@ class Converter {
 
   static bool overrides_torch_functions(PyObject* object) {
     return PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__torch_function__") != 0;
+  }
+
+  static bool is_symbol(PyObject* object) {
+    const std::string type = type_name(object);
+    return type == "SymInt" || type == "SymFloat" || type == "SymBool";
   }
 
   Items sequence(PyObject* object) {
@@ -119,14 +124,21 @@ class Converter {
   }
 
   int64_t integer(PyObject* object) const {
-    if (!PyIndex_Check(object) || is_tensor(object)) refuse(object);
+    // Asking whether something is a tensor costs more than all the rest, and an int is the usual case.
+    if (PyLong_Check(object)) return long_integer(object);
+    // A symbol can be asked for its number, but then it is one for good: the trace would hold for no other size.
+    if (!PyIndex_Check(object) || is_tensor(object) || is_symbol(object)) refuse(object);
     const Owned index(PyNumber_Index(object));
     if (!index) {
       PyErr_Clear();
       refuse(object);
     }
+    return long_integer(index.get());
+  }
+
+  int64_t long_integer(PyObject* object) const {
     int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
     TORCH_CHECK_VALUE(overflow == 0, binding_.name, "() argument '", name_, "': the integer does not fit into 64 bits");
     return value;
   }

@@ -75,7 +75,8 @@ def binding_name(node: object) -> str:
 
 def suggestion(name: str) -> str:
     """``, did you mean 'MulBackward0'?`` for the nearest name, or nothing."""
-    near = difflib.get_close_matches(name, _OPERATORS, n=1)
+    same = [known for known in _OPERATORS if known.lower() == name.lower()]
+    near = same or difflib.get_close_matches(name, _OPERATORS, n=1)
     return f", did you mean {near[0]!r}?" if near else ""
 
 

@@ -109,7 +109,7 @@ _DESCRIPTION: dict[str, property] = {
     "source": property(lambda self: _record(self).source, doc="File and line of the entry."),
     "__doc__": property(lambda self: _record(self).doc),
     "__signature__": property(lambda self: signature(_record(self))),
-    "__module__": property(lambda self: "backbind.ops"),
+    "__module__": property(lambda _: "backbind.ops"),
 }
 
 

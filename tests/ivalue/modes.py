@@ -1,7 +1,7 @@
 """Modes that stand in for kernels, so that any value at all can travel through a node.
 
-A forward under `ForwardStandIn` records its node with the true arguments, but no kernel runs, so none can refuse a value. A
-backward under `StandIn` shows the ATen calls that the formula makes, and so what reached the formula.
+A forward under `ForwardStandIn` records its node with the true arguments, but no kernel runs, so none can refuse a
+value. A backward under `StandIn` shows the ATen calls that the formula makes, and so what reached the formula.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+
 class StandIn(TorchDispatchMode):
     """Answers operators with tensors of ones, and remembers the calls with all their arguments in a comparable form."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[str, object]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -33,7 +34,7 @@ class StandIn(TorchDispatchMode):
         answers = [_answer(str(one.type), size) for one in func._schema.returns]
         return answers[0] if len(answers) == 1 else tuple(answers)
 
-    def stands_in_for(self, func: Any, args: Sequence[Any]) -> bool:
+    def stands_in_for(self, func: Any, args: Sequence[Any]) -> bool:  # noqa: ARG002
         """Whether the call is answered rather than made."""
         return func is not torch.ops.aten.detach.default  # that is how tensors are kept, not what a formula does
 
@@ -41,7 +42,7 @@ class StandIn(TorchDispatchMode):
 class ForwardStandIn(StandIn):
     """Answers only what is differentiated, so that values can be made as usual."""
 
-    def stands_in_for(self, func: Any, args: Sequence[Any]) -> bool:
+    def stands_in_for(self, func: Any, args: Sequence[Any]) -> bool:  # noqa: ARG002
         return any(isinstance(one, Tensor) and one.requires_grad for one in inside(args))
 
 

@@ -94,4 +94,8 @@ def defined_results(made: Made) -> list[int]:
 
 def targets_of(module: fx.GraphModule) -> list[object]:
     """What the graph calls, in order, without taking lists apart."""
-    return [node.target for node in module.graph.nodes if node.op == "call_function" and node.target is not getitem]
+    return [
+        node.target
+        for node in module.graph.nodes
+        if node.op == "call_function" and node.target is not getitem
+    ]

@@ -1,4 +1,4 @@
-"""Operators under torch.compile: no graph breaks, dynamic sizes, and calls of ``backbind.ops`` that become overloads."""
+"""Operators under torch.compile: no graph breaks, dynamic sizes, calls of ``backbind.ops`` that become overloads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Recorder:
 
     def __call__(self, module: fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         self._given.append(module)
-        return module.forward if self._then is None else self._then(module, inputs)  # type: ignore[no-any-return]
+        return module.forward if self._then is None else self._then(module, inputs)
 
 
 def compiled(function: Callable[..., Any], backend: Any, dynamic: bool | None = True) -> Callable[..., Any]:
@@ -76,7 +76,10 @@ QUICK = {"MulBackward0", "SliceBackward0", "CatBackward0", "ForeachNegBackward0"
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=case.node, marks=() if case.node in QUICK else pytest.mark.slow) for case in NODE_SET],
+    [
+        pytest.param(case, id=case.node, marks=() if case.node in QUICK else pytest.mark.slow)
+        for case in NODE_SET
+    ],
 )
 def test_compile_with_aot_eager(case: NodeCase) -> None:
     """Compiled once, the overload is right at two sizes, to the last bit."""
@@ -93,7 +96,10 @@ def test_compile_with_aot_eager(case: NodeCase) -> None:
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=case.node, marks=() if case.node in QUICK else pytest.mark.slow) for case in NODE_SET],
+    [
+        pytest.param(case, id=case.node, marks=() if case.node in QUICK else pytest.mark.slow)
+        for case in NODE_SET
+    ],
 )
 def test_a_call_of_the_operator_becomes_a_call_of_the_overload(case: NodeCase) -> None:
     """Dynamo's graph is the same, whichever face of the operator is called."""

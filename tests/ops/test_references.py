@@ -11,7 +11,6 @@ from typing import Any
 import backbind
 import pytest
 import torch
-from torch import Tensor
 
 from tests.ops.node_set import NODE_SET, NodeCase, tensors_of
 from tests.ops.ways import WAYS, Way

@@ -9,7 +9,6 @@ from backbind._operator import FunctionalOperator
 from torchgen.model import FunctionSchema
 
 from tests.ops.node_set import NODE_SET, NodeCase
-from tests.ops.test_composability import over_tensors
 
 OPERATORS = list(backbind.ops)
 
@@ -64,8 +63,8 @@ def test_opcheck(case: NodeCase) -> None:
 
 def test_the_dispatcher_refuses_what_the_schema_does_not_allow() -> None:
     made = next(case for case in NODE_SET if case.node == "TanhBackward0").make()
-    _, (grad, result) = over_tensors(made, made.operator)
+    grads, (_, result) = made.grads, made.packed
     with pytest.raises(RuntimeError, match=r"Expected a value of type 'List\[Optional\[Tensor\]\]' for argument 'grads'"):
         made.operator.overload(7, [True], result)
     with pytest.raises(RuntimeError, match=r"missing value for argument 'result'"):
-        made.operator.overload([grad], [True])
+        made.operator.overload(grads, [True])

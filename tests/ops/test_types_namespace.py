@@ -11,6 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
+OPS: Any = backbind.ops
+"""Any, because mypy knows no statements and operators for a module."""
+
 LERP_HELP = """\
 Help on Operator in module backbind.ops
 
@@ -42,8 +45,8 @@ def test_help_of_an_operator() -> None:
 
 def test_help_of_the_module_has_every_operator() -> None:
     text = pydoc.plain(pydoc.render_doc(backbind.ops, "Help on %s"))
-    for operator in backbind.ops:
-        assert f"    {operator.name} = {operator!r}\n" in text
+    for operator in OPS:
+        assert f"\n    {operator.name} = " in text
 
 
 class Doubled(torch.autograd.Function):
@@ -58,6 +61,7 @@ class Doubled(torch.autograd.Function):
         return grad * 2
 
 
+doubled: Callable[[Tensor], Tensor] = Doubled.apply
 X = torch.ones(2, requires_grad=True)
 NO_ENTRY = (
     "node '{}' has no functional operator: it was not made by an entry of derivatives.yaml; "
@@ -83,7 +87,7 @@ def accumulator() -> object:
             TypeError,
             "expected an autograd node (as in tensor.grad_fn), got backbind._C.Operator",
         ),
-        (lambda: Doubled.apply(X).grad_fn, LookupError, NO_ENTRY.format("DoubledBackward")),
+        (lambda: doubled(X).grad_fn, LookupError, NO_ENTRY.format("DoubledBackward")),
         (accumulator, LookupError, NO_ENTRY.format("torch::autograd::AccumulateGrad")),
     ],
     ids=["int", "leaf", "tensor", "operator", "function", "accumulator"],
@@ -100,7 +104,10 @@ def test_what_is_no_node_of_an_entry_is_refused(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("MulBackward", "no operator for a node called 'MulBackward', did you mean 'MulBackward0'?"),
+        (
+            "EmbeddingBackward",
+            "no operator for a node called 'EmbeddingBackward', did you mean 'EmbeddingBackward0'?",
+        ),
         ("mulbackward0", "no operator for a node called 'mulbackward0', did you mean 'MulBackward0'?"),
         ("", "no operator for a node called ''"),
         (7, "no operator for a node called 7"),
@@ -115,7 +122,10 @@ def test_get_of_what_is_not_there(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("SofmaxBackward0", "module 'backbind.ops' has no operator 'SofmaxBackward0', did you mean 'SoftmaxBackward0'?"),
+        (
+            "SofmaxBackward0",
+            "module 'backbind.ops' has no operator 'SofmaxBackward0', did you mean 'SoftmaxBackward0'?",
+        ),
         ("softmax", "module 'backbind.ops' has no operator 'softmax'"),
         ("__wrapped__", "module 'backbind.ops' has no operator '__wrapped__'"),
     ],
@@ -138,22 +148,32 @@ def test_a_deleted_or_assigned_operator_is_found_by_name_all_the_same() -> None:
     try:
         del backbind.ops.MulBackward0
         assert backbind.ops.get("MulBackward0") is operator
-        assert operator in backbind.ops
+        assert operator in OPS
     finally:
         backbind.ops.MulBackward0 = operator
 
 
 def test_the_container() -> None:
     """Names in order; ``in`` takes names and operators, and knows no others."""
-    listed = list(backbind.ops)
+    listed = list(OPS)
     names = [operator.name for operator in listed]
-    assert len(backbind.ops) == len(listed) == len(set(names)) == 711
+    assert len(OPS) == len(listed) == len(set(names)) == 711
     assert names == sorted(names)
     assert dir(backbind.ops) == sorted([*names, "for_node", "get"])
     assert sorted(backbind.ops.__all__) == dir(backbind.ops)
     for operator in listed:
-        assert operator.name in backbind.ops
-        assert operator in backbind.ops
+        assert operator.name in OPS
+        assert operator in OPS
         assert getattr(backbind.ops, operator.name) is operator
-    for other in ("get", "mul", 7, None, [], X, listed[0].overload, torch.ops.backbind.MulBackward0):
-        assert other not in backbind.ops
+    others: tuple[object, ...] = (
+        "get",
+        "mul",
+        7,
+        None,
+        [],
+        X,
+        listed[0].overload,
+        torch.ops.backbind.MulBackward0,
+    )
+    for other in others:
+        assert other not in OPS

@@ -46,13 +46,15 @@ def read_journal(path: Path) -> list[tuple[str, str]]:
     return calls
 
 
-def complaint(call: str, ending: str) -> str | None:
+def complaint(call: str, ending: str, through_dispatcher: bool = False) -> str | None:
     """What is wrong with how a call ended."""
     if not ending:
         return "the process ended in it"
     error = ending.partition(":")[0]
     if error == "AssertionError" and "meta" in call:
         return None  # torch's shape functions for meta tensors are in Python, and say so with assertions
+    if ending == "OverflowError: int too big to convert" and through_dispatcher:
+        return None  # said by torch's reading of arguments, before an operator is called
     if ending != "returned" and error not in _ALLOWED:
         return ending
     if "INTERNAL ASSERT" in ending or "report a bug" in ending:
@@ -68,13 +70,14 @@ def test_wrong_calls_end_in_errors(seed: int, options: tuple[str, ...], tmp_path
     journal = tmp_path / "journal.jsonl"
     process = run_calls(seed, 1000, journal, *options)
     calls = read_journal(journal)
-    complaints = [f"{call}\n    {found}" for call, ending in calls if (found := complaint(call, ending))]
+    dispatcher = "--dispatcher" in options
+    complaints = [f"{call}\n    {found}" for call, ending in calls if (found := complaint(call, ending, dispatcher))]
     assert not complaints, "\n".join([*complaints, process.stderr[-2000:]])
     assert process.returncode == 0, process.stderr[-2000:]
     assert len(calls) == 1000
     endings = Counter(ending.partition(":")[0] for _, ending in calls)
-    assert endings["ValueError"] > 100  # our own checks are reached ...
-    assert endings["RuntimeError"] > 100  # ... and so are torch's
+    # Our own checks are reached, and so are torch's; and some changed values do no harm.
+    assert min(endings["ValueError"], endings["RuntimeError"], endings["returned"]) > 50
 
 
 def test_a_crash_would_be_seen(tmp_path: Path) -> None:

@@ -34,4 +34,4 @@ WAYS = (
     Way("dispatcher", _through_overload),
     Way("delegate", lambda operator, grads, packed: operator.delegate(grads, *packed)),
 )
-"""Python's own fast path, ``torch.ops``, and the node struct itself, which is another code where a formula is inline."""
+"""Python's own fast path, ``torch.ops``, and the node struct itself, which is other code where a formula is inline."""

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import backbind
 import torch
+from backbind import _C
 from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves
 
-import backbind
-from backbind import _C
 from tests.oracle.compare import difference
 from tests.oracle.gradients import (
     Results,
@@ -26,7 +26,7 @@ from tests.oracle.graph_walk import reachable_nodes, tensors_with_history
 from tests.oracle.kinds import kind_of, kind_of_list
 from tests.oracle.live_node import EngineRuns, Gradients, call_directly, input_spans
 from tests.oracle.masks import subsets
-from tests.oracle.outcome import Outcome, outcome_of
+from tests.oracle.outcome import Outcome, as_operators_say, outcome_of
 
 ORDER = 2
 """How many backwards deep: the graph of the program, then the graph that computing its gradients leaves."""
@@ -69,7 +69,13 @@ class Tally:
 
     def counts(self) -> Counter[str]:
         return Counter(
-            {"samples": self.samples, "refused": self.refused, "nodes": self.nodes, "kinds": self.kinds, "calls": self.calls}
+            {
+                "samples": self.samples,
+                "refused": self.refused,
+                "nodes": self.nodes,
+                "kinds": self.kinds,
+                "calls": self.calls,
+            }
         )
 
 
@@ -142,14 +148,15 @@ class NodeCheck:
             self.name,
             self._needed,
             kind_of_list([spec.kind for spec in self._specs], of_tensors=len(self._specs) > _LIST),
-            tuple(kind_of(value) for value in self._saved),
+            tuple(map(kind_of, self._saved)),
             self._unpackable.error,
         )
 
     def _pack(self) -> tuple[()]:
-        needed, *saved = backbind.pack(self._node)
+        packed = backbind.pack(self._node)
+        needed, saved = packed[0], packed[1:]
         assert isinstance(needed, list)
-        self._needed, self._saved = tuple(needed), tuple(saved)
+        self._needed, self._saved = tuple(needed), saved
         return ()
 
     def gradients_fit(self) -> bool:
@@ -164,7 +171,9 @@ class NodeCheck:
         """Make all comparisons. Returns the gradients with the graph that computing them left."""
         grads = random_gradients(self._specs)
         if not self._unpackable.ok:
-            self._compare("pack against the live node", "all", call_directly(self._node, grads), self._unpackable)
+            self._compare(
+                "pack against the live node", "all", call_directly(self._node, grads), self._unpackable
+            )
             return []
         gradients = self._differentiable_call(grads)
         with torch.no_grad():
@@ -194,7 +203,8 @@ class NodeCheck:
 
     def _scattered_gradients(self, grads: list[torch.Tensor]) -> None:
         scattered = [
-            scattered_in_memory(grad) if spec.exists else None for grad, spec in zip(grads, self._specs, strict=True)
+            scattered_in_memory(grad) if spec.exists else None
+            for grad, spec in zip(grads, self._specs, strict=True)
         ]
         self._against_live(call_directly(self._node, scattered), scattered, "gradients scattered in memory")
 
@@ -202,7 +212,9 @@ class NodeCheck:
         spans = input_spans(self._node, self._operator, self._saved)
         engine = EngineRuns(self._node, spans)
         for mask, given in self._masks_and_patterns(grads):
-            described = f"needs_input_grad {_flags(mask)}, gradients {_flags([grad is not None for grad in given])}"
+            described = (
+                f"needs_input_grad {_flags(mask)}, gradients {_flags([grad is not None for grad in given])}"
+            )
             actual = self._call(given, mask)
             if any(grad is not None for grad in given) and engine.can_want(mask):
                 live = engine.run(given, mask)
@@ -219,14 +231,22 @@ class NodeCheck:
                 if everything or mask == masks[0] or pattern == patterns[0]:
                     yield mask, [grad if flag else None for grad, flag in zip(grads, pattern, strict=True)]
 
-    def _against_live(self, live: Outcome, given: Gradients, described: str, *, history: bool = False) -> None:
+    def _against_live(
+        self, live: Outcome, given: Gradients, described: str, *, history: bool = False
+    ) -> None:
         actual = self._call(given, self._needed)
         self._compare("operator against the live node", described, live, actual, history=history)
         if self._operator.mode == "inline":
             self._against_delegate(given, self._needed, described, actual, history=history)
 
     def _against_delegate(
-        self, given: Gradients, mask: Sequence[bool], described: str, actual: Outcome, *, history: bool = False
+        self,
+        given: Gradients,
+        mask: Sequence[bool],
+        described: str,
+        actual: Outcome,
+        *,
+        history: bool = False,
     ) -> None:
         if self._is_symbolic:
             return  # Symbolic sizes go through the dispatcher, which has no way to ask for the delegate.
@@ -245,7 +265,7 @@ class NodeCheck:
     def _compare(
         self, compared: str, described: str, expected: Outcome, actual: Outcome, *, history: bool = False
     ) -> None:
-        what = difference(expected, actual, history=history)
+        what = difference(as_operators_say(self.name, expected), actual, history=history)
         if what:
             self._report(compared, described, what)
 

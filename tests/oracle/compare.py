@@ -7,12 +7,17 @@ differ and all NaNs are one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from tests.oracle.outcome import Outcome
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """An integer type for each size of element: floats are compared through their bits."""
+
+MKLDNN: torch.layout = vars(torch)["_mkldnn"]
+"""The layout of MKLDNN tensors, which torch's types leave out."""
 
 _COMPRESSED_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 
@@ -50,7 +55,9 @@ def _history_difference(left: torch.Tensor | None, right: torch.Tensor | None) -
             return "no graph"
         return "a leaf" if tensor.grad_fn is None else f"a graph that ends in {tensor.grad_fn.name()}"
 
-    return "" if described(left) == described(right) else f"expected {described(left)}, got {described(right)}"
+    return (
+        "" if described(left) == described(right) else f"expected {described(left)}, got {described(right)}"
+    )
 
 
 def tensor_difference(left: torch.Tensor | None, right: torch.Tensor | None) -> str:
@@ -88,15 +95,17 @@ def _parts_difference(left: list[torch.Tensor], right: list[torch.Tensor]) -> st
 
 
 def _nested_parts(tensor: torch.Tensor) -> list[torch.Tensor]:
-    tensor = tensor.detach()
-    return [tensor.offsets(), tensor.values()] if tensor.layout == torch.jagged else list(tensor.unbind())
+    if tensor.layout != torch.jagged:
+        return list(tensor.detach().unbind())
+    jagged: Any = tensor.detach()  # a class of its own, which torch's types leave out
+    return [jagged.offsets(), jagged.values()]
 
 
 def _parts(tensor: torch.Tensor) -> list[torch.Tensor]:
     tensor = tensor.detach()
     if tensor.layout == torch.sparse_coo:
         return [tensor._indices(), tensor._values()]
-    if tensor.layout == torch._mkldnn:
+    if tensor.layout == MKLDNN:
         return [tensor.to_dense()]
     if tensor.layout in _COMPRESSED_ROWS:
         return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]

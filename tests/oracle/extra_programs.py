@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tests.oracle.programs import Forward, Program, Sample, sample_of_call
+from tests.oracle.programs import Program, Sample, sample_of_call
 
 aten = torch.ops.aten
 
@@ -95,7 +95,11 @@ COMPARISONS = [
 ]
 
 RANDOM = [
-    Extra("BernoulliBackward1", in_place("bernoulli_"), lambda: (MATRIX(), torch.rand(3, 4).double().requires_grad_())),
+    Extra(
+        "BernoulliBackward1",
+        in_place("bernoulli_"),
+        lambda: (MATRIX(), torch.rand(3, 4).double().requires_grad_()),
+    ),
     Extra("BernoulliBackward2", in_place("bernoulli_"), lambda: (MATRIX(), 0.5)),
     Extra("CauchyBackward0", in_place("cauchy_"), lambda: (MATRIX(),)),
     Extra("ExponentialBackward0", in_place("exponential_"), lambda: (MATRIX(),)),
@@ -114,7 +118,11 @@ RANDOM = [
         lambda: (MATRIX(), torch.rand(3, 4).double(), 0.1, 0.3, True),
     ),
     Extra("StandardGammaBackward0", aten._standard_gamma, lambda: (positive(3, 4),)),
-    Extra("StandardGammaGradBackward0", aten._standard_gamma_grad, lambda: (positive(3, 4), torch.rand(3, 4).double())),
+    Extra(
+        "StandardGammaGradBackward0",
+        aten._standard_gamma_grad,
+        lambda: (positive(3, 4), torch.rand(3, 4).double()),
+    ),
     Extra("UniformBackward0", in_place("uniform_"), lambda: (MATRIX(),)),
 ]
 
@@ -165,18 +173,38 @@ INDEXING = [
         "EmbeddingBagDenseBackwardBackward0",
         aten._embedding_bag_dense_backward,
         lambda: (
-            floats(2, 3), integers(0, 1, 2), integers(0, 0, 1), integers(2, 1), integers(0, 0), 4, False, 0, None,
+            floats(2, 3),
+            integers(0, 1, 2),
+            integers(0, 0, 1),
+            integers(2, 1),
+            integers(0, 0),
+            4,
+            False,
+            0,
+            None,
         ),
     ),
-    Extra("EmbeddingRenormBackward0", lambda weight, *rest: torch.embedding_renorm_(weight.clone(), *rest), lambda: (MATRIX(), integers(0, 2), 0.5, 2.0)),
+    Extra(
+        "EmbeddingRenormBackward0",
+        lambda weight, *rest: torch.embedding_renorm_(weight.clone(), *rest),
+        lambda: (MATRIX(), integers(0, 2), 0.5, 2.0),
+    ),
     Extra("UniqueBackward0", aten._unique, lambda: (MATRIX(),)),
     Extra("UniqueDimConsecutiveBackward0", aten.unique_dim_consecutive, lambda: (MATRIX(), 0)),
     Extra("UnsafeIndexBackward0", aten._unsafe_index, lambda: (MATRIX(), [None, integers(0, 2, 2)])),
-    Extra("UnsafeIndexPutBackward0", aten._unsafe_index_put, lambda: (MATRIX(), [integers(0, 2)], leaf(2, 4), True)),
+    Extra(
+        "UnsafeIndexPutBackward0",
+        aten._unsafe_index_put,
+        lambda: (MATRIX(), [integers(0, 2)], leaf(2, 4), True),
+    ),
 ]
 
 LAYERS = [
-    Extra("AffineGridGeneratorBackward0", aten.affine_grid_generator, lambda: (leaf(1, 2, 3), [1, 1, 3, 3], True)),
+    Extra(
+        "AffineGridGeneratorBackward0",
+        aten.affine_grid_generator,
+        lambda: (leaf(1, 2, 3), [1, 1, 3, 3], True),
+    ),
     Extra(
         "BatchNormNoUpdateBackward0",
         aten._batch_norm_no_update,
@@ -186,42 +214,105 @@ LAYERS = [
     Extra(
         "ConvolutionBackward1",
         aten._convolution,
-        lambda: (IMAGE(), leaf(3, 2, 3, 3), leaf(3), [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, False, False),
+        lambda: (
+            IMAGE(),
+            leaf(3, 2, 3, 3),
+            leaf(3),
+            [1, 1],
+            [0, 0],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+            False,
+            False,
+            False,
+            False,
+        ),
     ),
     Extra(
         "CtcLossBackward1",
         aten._ctc_loss.Tensor,
-        lambda: (leaf(5, 2, 4).log_softmax(2), torch.tensor([[1, 2], [3, 1]]), integers(5, 5), integers(2, 2)),
+        lambda: (
+            leaf(5, 2, 4).log_softmax(2),
+            torch.tensor([[1, 2], [3, 1]]),
+            integers(5, 5),
+            integers(2, 2),
+        ),
     ),
-    Extra("GridSampler2DCpuFallbackBackward0", aten._grid_sampler_2d_cpu_fallback, lambda: (floats(1, 2, 5, 5), floats(1, 3, 3, 2), 0, 0, True)),
+    Extra(
+        "GridSampler2DCpuFallbackBackward0",
+        aten._grid_sampler_2d_cpu_fallback,
+        lambda: (floats(1, 2, 5, 5), floats(1, 3, 3, 2), 0, 0, True),
+    ),
     Extra(
         "GridSampler2DCpuFallbackBackwardBackward0",
         aten._grid_sampler_2d_cpu_fallback_backward,
         lambda: (floats(1, 2, 3, 3), floats(1, 2, 5, 5), floats(1, 3, 3, 2), 0, 0, True),
     ),
-    Extra("GroupedMmBackward0", aten._grouped_mm, lambda: (halves(16, 16), halves(2, 16, 16), torch.tensor([8, 16], dtype=torch.int32))),
+    Extra(
+        "GroupedMmBackward0",
+        aten._grouped_mm,
+        lambda: (halves(16, 16), halves(2, 16, 16), torch.tensor([8, 16], dtype=torch.int32)),
+    ),
     Extra("MaskedSoftmaxBackward0", aten._masked_softmax, lambda: (MATRIX(), torch.rand(3, 4) > 0.5, 1)),
     Extra(
         "NativeBatchNormLegitNoTrainingBackward0",
         aten._native_batch_norm_legit_no_training,
         lambda: (MATRIX(), leaf(4), leaf(4), torch.zeros(4).double(), torch.ones(4).double(), 0.1, 1e-5),
     ),
-    Extra("PackPaddedSequenceBackward0", aten._pack_padded_sequence, lambda: (leaf(3, 2, 4), integers(3, 2), False)),
-    Extra("SlowConv2DBackward0", aten._slow_conv2d_forward, lambda: (IMAGE(), leaf(3, 2, 3, 3), [3, 3], leaf(3), [1, 1], [0, 0])),
+    Extra(
+        "PackPaddedSequenceBackward0",
+        aten._pack_padded_sequence,
+        lambda: (leaf(3, 2, 4), integers(3, 2), False),
+    ),
+    Extra(
+        "SlowConv2DBackward0",
+        aten._slow_conv2d_forward,
+        lambda: (IMAGE(), leaf(3, 2, 3, 3), [3, 3], leaf(3), [1, 1], [0, 0]),
+    ),
     Extra(
         "SlowConv2DBackwardBackward0",
         aten._slow_conv2d_backward.output_mask,
         lambda: (leaf(1, 3, 3, 3), IMAGE(), leaf(3, 2, 3, 3), [3, 3], [1, 1], [0, 0], [True, True, True]),
     ),
-    Extra("SlowConv3DBackward0", aten.slow_conv3d_forward, lambda: (VOLUME(), leaf(3, 2, 2, 2, 2), [2, 2, 2], leaf(3), [1, 1, 1], [0, 0, 0])),
-    Extra("SlowConvDilated2DBackward0", aten.slow_conv_dilated2d, lambda: (IMAGE(), leaf(3, 2, 2, 2), [2, 2], leaf(3), [1, 1], [0, 0], [2, 2])),
-    Extra("SlowConvDilated3DBackward0", aten.slow_conv_dilated3d, lambda: (VOLUME(), leaf(3, 2, 2, 2, 2), [2, 2, 2], leaf(3), [1, 1, 1], [0, 0, 0], [2, 2, 2])),
-    Extra("SlowConvTranspose2DBackward0", aten.slow_conv_transpose2d, lambda: (IMAGE(), leaf(2, 3, 2, 2), [2, 2], leaf(3))),
-    Extra("SlowConvTranspose3DBackward0", aten.slow_conv_transpose3d, lambda: (VOLUME(), leaf(2, 3, 2, 2, 2), [2, 2, 2], leaf(3))),
+    Extra(
+        "SlowConv3DBackward0",
+        aten.slow_conv3d_forward,
+        lambda: (VOLUME(), leaf(3, 2, 2, 2, 2), [2, 2, 2], leaf(3), [1, 1, 1], [0, 0, 0]),
+    ),
+    Extra(
+        "SlowConvDilated2DBackward0",
+        aten.slow_conv_dilated2d,
+        lambda: (IMAGE(), leaf(3, 2, 2, 2), [2, 2], leaf(3), [1, 1], [0, 0], [2, 2]),
+    ),
+    Extra(
+        "SlowConvDilated3DBackward0",
+        aten.slow_conv_dilated3d,
+        lambda: (VOLUME(), leaf(3, 2, 2, 2, 2), [2, 2, 2], leaf(3), [1, 1, 1], [0, 0, 0], [2, 2, 2]),
+    ),
+    Extra(
+        "SlowConvTranspose2DBackward0",
+        aten.slow_conv_transpose2d,
+        lambda: (IMAGE(), leaf(2, 3, 2, 2), [2, 2], leaf(3)),
+    ),
+    Extra(
+        "SlowConvTranspose3DBackward0",
+        aten.slow_conv_transpose3d,
+        lambda: (VOLUME(), leaf(2, 3, 2, 2, 2), [2, 2, 2], leaf(3)),
+    ),
     Extra("UpsampleBicubic2DAaBackward0", aten._upsample_bicubic2d_aa, lambda: (IMAGE(), [3, 3], True)),
-    Extra("UpsampleBicubic2DAaBackwardBackward0", aten._upsample_bicubic2d_aa_backward, lambda: (leaf(1, 2, 3, 3), [3, 3], [1, 2, 5, 5], True)),
+    Extra(
+        "UpsampleBicubic2DAaBackwardBackward0",
+        aten._upsample_bicubic2d_aa_backward,
+        lambda: (leaf(1, 2, 3, 3), [3, 3], [1, 2, 5, 5], True),
+    ),
     Extra("UpsampleLanczos2DAaBackward0", aten._upsample_lanczos2d_aa, lambda: (IMAGE(), [3, 3], True)),
-    Extra("UpsampleLanczos2DAaBackwardBackward0", aten._upsample_lanczos2d_aa_backward, lambda: (leaf(1, 2, 3, 3), [3, 3], [1, 2, 5, 5], True)),
+    Extra(
+        "UpsampleLanczos2DAaBackwardBackward0",
+        aten._upsample_lanczos2d_aa_backward,
+        lambda: (leaf(1, 2, 3, 3), [3, 3], [1, 2, 5, 5], True),
+    ),
     Extra("WeightNormInterfaceBackward0", aten._weight_norm_interface, lambda: (MATRIX(), leaf(3, 1), 0)),
 ]
 
@@ -229,7 +320,14 @@ QUANTIZED = [
     Extra(
         "FakeQuantizeLearnablePerChannelAffineBackward0",
         aten._fake_quantize_learnable_per_channel_affine,
-        lambda: (floats(3, 4), floats(4).detach().abs().requires_grad_(), torch.zeros(4).requires_grad_(), 1, 0, 255),
+        lambda: (
+            floats(3, 4),
+            floats(4).detach().abs().requires_grad_(),
+            torch.zeros(4).requires_grad_(),
+            1,
+            0,
+            255,
+        ),
     ),
     Extra(
         "FakeQuantizeLearnablePerTensorAffineBackward0",
@@ -241,25 +339,52 @@ QUANTIZED = [
         aten.fake_quantize_per_channel_affine_cachemask,
         lambda: (floats(3, 4), torch.rand(4), torch.zeros(4, dtype=torch.int32), 1, 0, 255),
     ),
-    Extra("FakeQuantizePerTensorAffineCachemaskBackward0", aten.fake_quantize_per_tensor_affine_cachemask, lambda: (floats(3, 4), 0.1, 0, 0, 255)),
+    Extra(
+        "FakeQuantizePerTensorAffineCachemaskBackward0",
+        aten.fake_quantize_per_tensor_affine_cachemask,
+        lambda: (floats(3, 4), 0.1, 0, 0, 255),
+    ),
     Extra(
         "FakeQuantizePerTensorAffineCachemaskTensorQparamsBackward0",
         aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams,
-        lambda: (floats(3, 4), torch.tensor(0.1), torch.tensor(0, dtype=torch.int32), torch.tensor(1), 0, 255),
+        lambda: (
+            floats(3, 4),
+            torch.tensor(0.1),
+            torch.tensor(0, dtype=torch.int32),
+            torch.tensor(1),
+            0,
+            255,
+        ),
     ),
     Extra(
         "FusedMovingAvgObsFqHelperBackward0",
         aten._fused_moving_avg_obs_fq_helper,
         lambda: (
-            floats(3, 4), torch.tensor([1]), torch.tensor([1]), torch.zeros(1), torch.ones(1), torch.ones(1),
-            torch.zeros(1, dtype=torch.int32), 0.01, 0, 255, -1, False, False,
+            floats(3, 4),
+            torch.tensor([1]),
+            torch.tensor([1]),
+            torch.zeros(1),
+            torch.ones(1),
+            torch.ones(1),
+            torch.zeros(1, dtype=torch.int32),
+            0.01,
+            0,
+            255,
+            -1,
+            False,
+            False,
         ),
     ),
 ]
 
 SPARSE = [
     Extra("CoalesceBackward0", aten._coalesce, lambda: (uncoalesced(),)),
-    Extra("SparseAddmmBackward0", aten._sparse_addmm, lambda: (leaf(3, 2), coo(3, 4), leaf(4, 2)), {"beta": 2, "alpha": 3}),
+    Extra(
+        "SparseAddmmBackward0",
+        aten._sparse_addmm,
+        lambda: (leaf(3, 2), coo(3, 4), leaf(4, 2)),
+        {"beta": 2, "alpha": 3},
+    ),
     Extra(
         "SparseCompressedTensorBackward0",
         aten.sparse_compressed_tensor.comp_plain_value_size,
@@ -285,30 +410,73 @@ SPARSE = [
 ]
 
 MKLDNN = [
-    Extra("MkldnnAdaptiveAvgPool2DBackward0", lambda x: aten.mkldnn_adaptive_avg_pool2d(x.to_mkldnn(), [2, 2]), lambda: (floats(1, 2, 4, 4),)),
+    Extra(
+        "MkldnnAdaptiveAvgPool2DBackward0",
+        lambda x: aten.mkldnn_adaptive_avg_pool2d(x.to_mkldnn(), [2, 2]),
+        lambda: (floats(1, 2, 4, 4),),
+    ),
     Extra(
         "MkldnnConvolutionBackward0",
         aten.mkldnn_convolution,
         lambda: (floats(1, 2, 5, 5), floats(3, 2, 3, 3), floats(3), [0, 0], [1, 1], [1, 1], 1),
     ),
-    Extra("MkldnnLinearBackward0", lambda x, *rest: aten.mkldnn_linear(x.to_mkldnn(), *rest), lambda: (floats(3, 4), floats(2, 4), floats(2))),
-    Extra("MkldnnMaxPool2DBackward0", lambda x: aten.mkldnn_max_pool2d(x.to_mkldnn(), [2, 2]), lambda: (floats(1, 2, 4, 4),)),
-    Extra("MkldnnMaxPool3DBackward0", lambda x: aten.mkldnn_max_pool3d(x.to_mkldnn(), [2, 2, 2]), lambda: (floats(1, 2, 4, 4, 4),)),
-    Extra("MkldnnReshapeBackward0", lambda x: aten._mkldnn_reshape(x.to_mkldnn(), [4, 3]), lambda: (floats(3, 4),)),
-    Extra("NnpackSpatialConvolutionBackward0", aten._nnpack_spatial_convolution, lambda: (floats(1, 2, 5, 5), floats(3, 2, 3, 3), floats(3), [0, 0], [1, 1])),
+    Extra(
+        "MkldnnLinearBackward0",
+        lambda x, *rest: aten.mkldnn_linear(x.to_mkldnn(), *rest),
+        lambda: (floats(3, 4), floats(2, 4), floats(2)),
+    ),
+    Extra(
+        "MkldnnMaxPool2DBackward0",
+        lambda x: aten.mkldnn_max_pool2d(x.to_mkldnn(), [2, 2]),
+        lambda: (floats(1, 2, 4, 4),),
+    ),
+    Extra(
+        "MkldnnMaxPool3DBackward0",
+        lambda x: aten.mkldnn_max_pool3d(x.to_mkldnn(), [2, 2, 2]),
+        lambda: (floats(1, 2, 4, 4, 4),),
+    ),
+    Extra(
+        "MkldnnReshapeBackward0",
+        lambda x: aten._mkldnn_reshape(x.to_mkldnn(), [4, 3]),
+        lambda: (floats(3, 4),),
+    ),
+    Extra(
+        "NnpackSpatialConvolutionBackward0",
+        aten._nnpack_spatial_convolution,
+        lambda: (floats(1, 2, 5, 5), floats(3, 2, 3, 3), floats(3), [0, 0], [1, 1]),
+    ),
 ]
 
 NESTED_TENSORS = [
     Extra("LinearBackwardBackward0", torch.nn.functional.linear, lambda: (NESTED(), leaf(2, 3), leaf(2))),
-    Extra("NestedFromPaddedBackward0", aten._nested_from_padded, lambda: (leaf(2, 4, 3), torch.tensor([[2, 3], [4, 3]]))),
+    Extra(
+        "NestedFromPaddedBackward0",
+        aten._nested_from_padded,
+        lambda: (leaf(2, 4, 3), torch.tensor([[2, 3], [4, 3]])),
+    ),
     Extra(
         "NestedFromPaddedTensorBackward0",
-        lambda padded, like: aten._nested_from_padded_tensor(padded, like.offsets(), like._lengths or torch.nested._internal.nested_tensor._nt_view_dummy(), 1, None, None),
+        lambda padded, like: aten._nested_from_padded_tensor(
+            padded,
+            like.offsets(),
+            like._lengths or torch.nested._internal.nested_tensor._nt_view_dummy(),
+            1,
+            None,
+            None,
+        ),
         lambda: (leaf(2, 3, 3), jagged().detach()),
     ),
     Extra("NestedGetValuesBackward0", lambda x: x.values(), lambda: (jagged(),)),
-    Extra("NestedTensorFromMaskBackward0", aten._nested_tensor_from_mask, lambda: (leaf(2, 3, 4), torch.tensor([[1, 1, 0], [1, 1, 1]]).bool())),
-    Extra("NestedTensorFromTensorListBackward0", aten._nested_tensor_from_tensor_list, lambda: ([leaf(2, 3), leaf(4, 3)],)),
+    Extra(
+        "NestedTensorFromMaskBackward0",
+        aten._nested_tensor_from_mask,
+        lambda: (leaf(2, 3, 4), torch.tensor([[1, 1, 0], [1, 1, 1]]).bool()),
+    ),
+    Extra(
+        "NestedTensorFromTensorListBackward0",
+        aten._nested_tensor_from_tensor_list,
+        lambda: ([leaf(2, 3), leaf(4, 3)],),
+    ),
     Extra(
         "NestedViewFromBufferBackward0",
         aten._nested_view_from_buffer,
@@ -326,11 +494,31 @@ NESTED_TENSORS = [
 ]
 
 DISPATCH_TESTS = [
-    Extra("TestAutogradMultipleDispatchBackward0", aten._test_autograd_multiple_dispatch.fullcoverage, lambda: (MATRIX(),)),
-    Extra("TestAutogradMultipleDispatchBackwardAutogradNestedTensor0", aten._test_autograd_multiple_dispatch.fullcoverage, lambda: (NESTED(),)),
-    Extra("TestAutogradMultipleDispatchBackwardAutogradNestedTensor1", aten._test_autograd_multiple_dispatch.ntonly, lambda: (NESTED(), True)),
-    Extra("TestAutogradMultipleDispatchViewBackward0", aten._test_autograd_multiple_dispatch_view, lambda: (MATRIX(),)),
-    Extra("TestAutogradMultipleDispatchViewBackward0_copy", aten._test_autograd_multiple_dispatch_view_copy, lambda: (MATRIX(),)),
+    Extra(
+        "TestAutogradMultipleDispatchBackward0",
+        aten._test_autograd_multiple_dispatch.fullcoverage,
+        lambda: (MATRIX(),),
+    ),
+    Extra(
+        "TestAutogradMultipleDispatchBackwardAutogradNestedTensor0",
+        aten._test_autograd_multiple_dispatch.fullcoverage,
+        lambda: (NESTED(),),
+    ),
+    Extra(
+        "TestAutogradMultipleDispatchBackwardAutogradNestedTensor1",
+        aten._test_autograd_multiple_dispatch.ntonly,
+        lambda: (NESTED(), True),
+    ),
+    Extra(
+        "TestAutogradMultipleDispatchViewBackward0",
+        aten._test_autograd_multiple_dispatch_view,
+        lambda: (MATRIX(),),
+    ),
+    Extra(
+        "TestAutogradMultipleDispatchViewBackward0_copy",
+        aten._test_autograd_multiple_dispatch_view_copy,
+        lambda: (MATRIX(),),
+    ),
     Extra("TestWarnInAutogradBackward0", aten._test_warn_in_autograd, lambda: (MATRIX(),)),
 ]
 

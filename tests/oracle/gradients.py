@@ -10,6 +10,7 @@ from typing import TypeAlias
 import torch
 from torch.autograd.graph import GradientEdge, Node
 
+from tests.oracle.compare import MKLDNN
 from tests.oracle.graph_walk import reachable_nodes
 from tests.oracle.kinds import kind_of_shape
 from tests.oracle.live_node import run_engine
@@ -38,7 +39,12 @@ class GradientSpec:
 
     @property
     def kind(self) -> Hashable:
-        return (self.exists, self.dtype, kind_of_shape(self.shape), None if self.like is None else self.like.layout)
+        return (
+            self.exists,
+            self.dtype,
+            kind_of_shape(self.shape),
+            None if self.like is None else self.like.layout,
+        )
 
 
 def gradient_specs(node: Node, results: Results) -> list[GradientSpec]:
@@ -144,13 +150,11 @@ def _random(spec: GradientSpec, generator: torch.Generator) -> torch.Tensor:
         return torch.sparse_compressed_tensor(
             like.ccol_indices(), like.row_indices(), values, like.shape, layout=like.layout
         )
-    assert like.layout == torch._mkldnn, f"no random gradient of layout {like.layout}"
+    assert like.layout == MKLDNN, f"no random gradient of layout {like.layout}"
     return _random_values(tuple(like.shape), like.dtype, generator).to_mkldnn()
 
 
-def _random_values(
-    shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator
-) -> torch.Tensor:
+def _random_values(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     if dtype.is_floating_point or dtype.is_complex:
         drawn_as = dtype if dtype in (torch.float64, torch.complex64, torch.complex128) else torch.float32
         return torch.randn(shape, dtype=drawn_as, generator=generator).to(dtype)

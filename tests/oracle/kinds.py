@@ -51,7 +51,9 @@ def kind_of(value: object) -> Hashable:
     if isinstance(value, complex):
         return ("complex", _kind_of_number(value.real), _kind_of_number(value.imag))
     if isinstance(value, (list, tuple)):
-        return kind_of_list([kind_of(one) for one in value], isinstance(next(iter(value), None), torch.Tensor))
+        return kind_of_list(
+            [kind_of(one) for one in value], isinstance(next(iter(value), None), torch.Tensor)
+        )
     assert isinstance(value, Hashable), f"a saved value of type {type(value).__name__}"
     return value
 

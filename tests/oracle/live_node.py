@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from backbind._operator import FunctionalOperator
 from torch.autograd.graph import GradientEdge, Node, _engine_run_backward
 
-from backbind import _C
 from tests.oracle.graph_walk import reaches
 from tests.oracle.outcome import Outcome, outcome_of
 
@@ -47,7 +47,7 @@ class InputSpan:
         return tuple(node.next_functions[self.begin : self.begin + self.size])
 
 
-def input_spans(node: Node, operator: _C.Operator, saved: Sequence[object]) -> list[InputSpan]:
+def input_spans(node: Node, operator: FunctionalOperator, saved: Sequence[object]) -> list[InputSpan]:
     """The edges that each flag of needs_input_grad stands for."""
     sizes = {
         argument.saved.removesuffix("_size"): value
@@ -103,7 +103,9 @@ class EngineRuns:
 
         def run() -> object:
             run_engine(
-                [GradientEdge(self._node, position) for position, _ in given], [grad for _, grad in given], inputs
+                [GradientEdge(self._node, position) for position, _ in given],
+                [grad for _, grad in given],
+                inputs,
             )
             return seen[0]
 
@@ -123,9 +125,8 @@ class EngineRuns:
         edges = [edge for span in self._spans for edge in span.edges(self._node)]
         if len(edges) != len(outcome.gradients):
             return outcome
-        return Outcome(
-            tuple(_fitted(gradient, *edge) for gradient, edge in zip(outcome.gradients, edges, strict=True))
-        )
+        pairs = list(zip(outcome.gradients, edges, strict=True))
+        return outcome_of(lambda: [_fitted(gradient, *edge) for gradient, edge in pairs])
 
     def _functions(self, needs_input_grad: Sequence[bool], flag: bool) -> set[Node]:
         return {
@@ -141,6 +142,6 @@ def _fitted(gradient: torch.Tensor | None, function: Node | None, position: int)
     if gradient is None or function is None:
         return gradient
     metadata = function._input_metadata[position]
-    if not metadata.is_nested_tensor and gradient.shape != tuple(metadata.shape):
+    if not metadata.is_cpp_nested_tensor and gradient.shape != tuple(metadata.shape):
         gradient = gradient.sum_to_size(tuple(metadata.shape))
     return gradient if gradient.dtype == metadata.dtype else gradient.to(metadata.dtype)

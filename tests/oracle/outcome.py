@@ -11,6 +11,10 @@ SEED = 20260
 """A formula may draw random numbers; both sides of a comparison then draw the same ones."""
 
 
+_ASSERTION = " INTERNAL ASSERT FAILED at "
+_REPORT = ", please report a bug to PyTorch. "
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Gradients, or the exception that was raised instead."""
@@ -31,6 +35,21 @@ def outcome_of(call: Callable[[], object]) -> Outcome:
     except Exception as error:
         return Outcome(error=(type(error), str(error)))
     return Outcome(_as_gradients(result))
+
+
+def as_operators_say(node: str, outcome: Outcome) -> Outcome:
+    """The same outcome, but an internal assertion of torch's in the words of an operator.
+
+    A node that is called with what does not fit it asks its user to report a bug to PyTorch. Operators do not: they
+    name the node and what was expected.
+    """
+    if outcome.error is None or _ASSERTION not in outcome.error[1]:
+        return outcome
+    kind, text = outcome.error
+    expected = text.partition(_ASSERTION)[0]
+    explanation = text.partition(_REPORT)[2].partition("\n")[0]
+    said = f"{node}: the arguments do not fit together: torch expected {expected}"
+    return Outcome(error=(kind, f"{said} ({explanation})" if explanation else said))
 
 
 def _as_gradients(result: object) -> tuple[torch.Tensor | None, ...]:

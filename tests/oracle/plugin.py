@@ -64,7 +64,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         lost = losses(committed, findings)
         if lost:
             terminalreporter.write_line(
-                f"FAILED: nodes that {COVERAGE_FILE.name} says are exercised were not: {', '.join(lost)}", red=True
+                f"FAILED: nodes that {COVERAGE_FILE.name} says are exercised were not: {', '.join(lost)}",
+                red=True,
             )
         gained = gains(committed, findings)
         if gained:
@@ -75,9 +76,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def all_nodes() -> frozenset[str]:
     """Names of all nodes."""
-    import backbind  # a controller that reports on workers has no other use for it
+    from backbind._namespace import load_operators  # a controller that reports on workers never needs torch
 
-    return frozenset(operator.name for operator in backbind.ops)
+    return frozenset(load_operators())
 
 
 def report(findings: Findings, update: bool) -> list[str]:
@@ -88,7 +89,8 @@ def report(findings: Findings, update: bool) -> list[str]:
     lines = [
         f"{real + stood_in} of {committed.total} nodes exercised: {real} with torch's kernels, "
         f"{stood_in} with stand-ins for absent hardware",
-        f"{programs} programs; " + ", ".join(f"{count} {what}" for what, count in sorted(findings.counts.items())),
+        f"{programs} programs; "
+        + ", ".join(f"{count} {what}" for what, count in sorted(findings.counts.items())),
     ]
     if not findings.is_complete:
         lines.append(f"a part of the oracle ran; {COVERAGE_FILE.name} is judged when all of it did")

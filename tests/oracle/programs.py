@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -69,12 +70,12 @@ def sample_of_call(function: Callable[..., object], args: tuple[Any, ...], kwarg
                     for leaf, flag in zip(leaves, wanted, strict=True)
                 ]
                 some_args, some_kwargs = tree_unflatten(chosen, structure)
-                yield lambda a=some_args, k=some_kwargs: function(*a, **k)
+                yield partial(function, *some_args, **some_kwargs)
 
     def all_but_the_first() -> Iterator[Forward]:
         return islice(variations(), 1, None)
 
-    return Sample(lambda: function(*args, **kwargs), all_but_the_first)
+    return Sample(partial(function, *args, **kwargs), all_but_the_first)
 
 
 def check_program(checker: Checker, program: Program, limit: int | None = None) -> list[Disagreement]:

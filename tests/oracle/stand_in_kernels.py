@@ -37,7 +37,9 @@ def digesting_kernel(name: str) -> Kernel:
     schema = getattr(getattr(torch.ops.aten, packet), overload or "default")._schema
 
     def kernel(*args: Any, **kwargs: Any) -> object:
-        results = [_made(str(one.type), f"{name} {at}", (args, kwargs)) for at, one in enumerate(schema.returns)]
+        results = [
+            _made(str(one.type), f"{name} {at}", (args, kwargs)) for at, one in enumerate(schema.returns)
+        ]
         return results[0] if len(results) == 1 else tuple(results)
 
     return kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,11 +43,11 @@ def stand_in(
     function: Callable[..., object],
     arguments: Callable[[], tuple[Any, ...]],
     *digesting: str,
+    kernels: Mapping[str, Kernel] | None = None,
     key: str = "CPU",
-    **kernels: Kernel,
 ) -> StandIn:
     """A row: ``digesting`` names operators whose kernels digest their arguments, ``kernels`` has special ones."""
-    all_kernels = {name: digesting_kernel(name) for name in digesting} | kernels
+    all_kernels = {name: digesting_kernel(name) for name in digesting} | dict(kernels or {})
     return StandIn(lacking, Extra(node, function, arguments), all_kernels, key)
 
 
@@ -63,6 +63,15 @@ def ones() -> torch.Tensor:
 def losses(log_probabilities: torch.Tensor, *_: object) -> object:
     """A loss for each sample of a batch, and what a CTC loss keeps for its gradient."""
     return log_probabilities.sum((0, 2)), log_probabilities.exp()
+
+
+def normalised(batch: torch.Tensor, *_: object) -> object:
+    """A batch, mean and variance of its channels, and the reserve that cuDNN keeps."""
+    return batch * 0.5, batch.sum(0), batch.sum(0) + 1, batch.new_zeros(3)
+
+
+def normalised_without_reserve(batch: torch.Tensor, *_: object) -> object:
+    return batch * 0.5, batch.sum(0), batch.sum(0) + 1
 
 
 def gated_state(_: object, __: object, state: torch.Tensor, *___: object) -> object:
@@ -124,8 +133,8 @@ CUDNN = [
         "CudnnBatchNormBackward0",
         aten.cudnn_batch_norm,
         lambda: (square(), leaf(2), leaf(2), ones(), ones(), True, 0.1, 1e-5),
-        "cudnn_batch_norm",
         "cudnn_batch_norm_backward",
+        kernels={"cudnn_batch_norm": normalised},
     ),
     stand_in(
         "cuDNN",
@@ -139,28 +148,28 @@ CUDNN = [
         "CudnnConvolutionBackward0",
         aten.cudnn_convolution,
         lambda: (IMAGE(), leaf(3, 2, 3, 3), NONE, ONE, ONE, 1, False, False, False),
-        cudnn_convolution=convolved,
+        kernels={"cudnn_convolution": convolved},
     ),
     stand_in(
         "cuDNN",
         "CudnnConvolutionTransposeBackward0",
         aten.cudnn_convolution_transpose,
         lambda: (IMAGE(), leaf(2, 3, 3, 3), NONE, NONE, ONE, ONE, 1, False, False, False),
-        cudnn_convolution_transpose=spread,
+        kernels={"cudnn_convolution_transpose": spread},
     ),
     stand_in(
         "cuDNN",
         "CudnnCtcLossBackward0",
         aten._cudnn_ctc_loss,
         lambda: (leaf(5, 2, 4), TARGETS, [5, 5], [2, 2], 0, False, False),
-        _cudnn_ctc_loss=losses,
+        kernels={"_cudnn_ctc_loss": losses},
     ),
     stand_in(
         "cuDNN",
         "CudnnCtcLossBackward1",
         aten._cudnn_ctc_loss.Tensor,
         lambda: (leaf(5, 2, 4), TARGETS, torch.tensor([5, 5]), torch.tensor([2, 2]), 0, False, False),
-        **{"_cudnn_ctc_loss.Tensor": losses},
+        kernels={"_cudnn_ctc_loss.Tensor": losses},
     ),
     stand_in(
         "cuDNN",
@@ -175,7 +184,7 @@ CUDNN = [
         "CudnnGridSamplerBackwardBackward0",
         aten.cudnn_grid_sampler_backward,
         lambda: (IMAGE(), leaf(1, 5, 5, 2), IMAGE()),
-        cudnn_grid_sampler_backward=lambda image, grid, _: (image.clone(), grid.clone()),
+        kernels={"cudnn_grid_sampler_backward": lambda image, grid, _: (image.clone(), grid.clone())},
     ),
     stand_in(
         "cuDNN",
@@ -193,7 +202,18 @@ CUDNN = [
         "CudnnRnnBackwardBackward0",
         aten._cudnn_rnn_backward,
         lambda: (
-            *(square(), [square(), square()], 2, ones(), square(), square(), square(), square(), square(), square()),
+            *(
+                square(),
+                [square(), square()],
+                2,
+                ones(),
+                square(),
+                square(),
+                square(),
+                square(),
+                square(),
+                square(),
+            ),
             *(2, 2, 0, 1, False, 0.0, True, False, [], None, ones(), [True] * 4),
         ),
         "_cudnn_rnn_backward",
@@ -206,8 +226,8 @@ MIOPEN = [
         "MiopenBatchNormBackward0",
         aten.miopen_batch_norm,
         lambda: (square(), leaf(2), leaf(2), ones(), ones(), True, 0.1, 1e-5),
-        "miopen_batch_norm",
         "miopen_batch_norm_backward",
+        kernels={"miopen_batch_norm": normalised_without_reserve},
     ),
     stand_in(
         "MIOpen",
@@ -221,35 +241,35 @@ MIOPEN = [
         "MiopenConvolutionBackward0",
         aten.miopen_convolution,
         lambda: (IMAGE(), leaf(3, 2, 3, 3), leaf(3), NONE, ONE, ONE, 1, False, False),
-        miopen_convolution=convolved,
+        kernels={"miopen_convolution": convolved},
     ),
     stand_in(
         "MIOpen",
         "MiopenConvolutionTransposeBackward0",
         aten.miopen_convolution_transpose,
         lambda: (IMAGE(), leaf(2, 3, 3, 3), leaf(3), NONE, NONE, ONE, ONE, 1, False, False),
-        miopen_convolution_transpose=spread,
+        kernels={"miopen_convolution_transpose": spread},
     ),
     stand_in(
         "MIOpen",
         "MiopenDepthwiseConvolutionBackward0",
         aten.miopen_depthwise_convolution,
         lambda: (IMAGE(), leaf(2, 1, 3, 3), leaf(2), NONE, ONE, ONE, 2, False, False),
-        miopen_depthwise_convolution=convolved,
+        kernels={"miopen_depthwise_convolution": convolved},
     ),
     stand_in(
         "MIOpen",
         "MiopenCtcLossBackward0",
         aten.miopen_ctc_loss,
         lambda: (leaf(5, 2, 4), TARGETS, [5, 5], [2, 2], 0, False, False),
-        miopen_ctc_loss=losses,
+        kernels={"miopen_ctc_loss": losses},
     ),
     stand_in(
         "MIOpen",
         "MiopenCtcLossBackward1",
         aten.miopen_ctc_loss.Tensor,
         lambda: (leaf(5, 2, 4), TARGETS, torch.tensor([5, 5]), torch.tensor([2, 2]), 0, False, False),
-        **{"miopen_ctc_loss.Tensor": losses},
+        kernels={"miopen_ctc_loss.Tensor": losses},
     ),
     stand_in(
         "MIOpen",
@@ -301,7 +321,13 @@ MPS = [
         "MpsConvolutionBackwardBackward0",
         aten.mps_convolution_backward,
         lambda: (IMAGE(), leaf(1, 3, 3, 3), leaf(3, 2, 3, 3), NONE, ONE, ONE, 1, [True] * 3),
-        mps_convolution_backward=lambda image, grad, weight, *_: (image.clone(), weight.clone(), grad.sum((0, 2, 3))),
+        kernels={
+            "mps_convolution_backward": lambda image, grad, weight, *_: (
+                image.clone(),
+                weight.clone(),
+                grad.sum((0, 2, 3)),
+            )
+        },
     ),
     stand_in(
         "MPS",
@@ -319,14 +345,22 @@ CUDA = [
         "ConvDepthwise2DBackward0",
         aten._conv_depthwise2d,
         lambda: (leaf(1, 1, 5, 5), leaf(2, 1, 3, 3), [3, 3], leaf(2), ONE, NONE, ONE),
-        _conv_depthwise2d=convolved,
+        kernels={"_conv_depthwise2d": convolved},
     ),
     stand_in(
         "CUDA",
         "ConvDepthwise3DBackward0",
         aten.conv_depthwise3d,
-        lambda: (leaf(1, 1, 4, 4, 4), leaf(2, 1, 2, 2, 2), [2, 2, 2], leaf(2), [1, 1, 1], [0, 0, 0], [1, 1, 1]),
-        conv_depthwise3d=convolved,
+        lambda: (
+            leaf(1, 1, 4, 4, 4),
+            leaf(2, 1, 2, 2, 2),
+            [2, 2, 2],
+            leaf(2),
+            [1, 1, 1],
+            [0, 0, 0],
+            [1, 1, 1],
+        ),
+        kernels={"conv_depthwise3d": convolved},
     ),
     stand_in(
         "CUDA",
@@ -390,14 +424,14 @@ CUDA = [
         "ThnnFusedGruCellBackward0",
         aten._thnn_fused_gru_cell,
         lambda: (leaf(2, 6), leaf(2, 6), square(), leaf(6), leaf(6)),
-        _thnn_fused_gru_cell=gated_state,
+        kernels={"_thnn_fused_gru_cell": gated_state},
     ),
     stand_in(
         "CUDA",
         "ThnnFusedLstmCellBackward0",
         aten._thnn_fused_lstm_cell,
         lambda: (leaf(2, 8), leaf(2, 8), square(), leaf(8), leaf(8)),
-        _thnn_fused_lstm_cell=cell_states,
+        kernels={"_thnn_fused_lstm_cell": cell_states},
     ),
 ]
 
@@ -407,11 +441,13 @@ OTHER_BACKENDS = [
         "ConvolutionBackwardOverrideableBackward0",
         aten.convolution_backward_overrideable,
         lambda: (leaf(1, 3, 3, 3), IMAGE(), leaf(3, 2, 3, 3), ONE, NONE, ONE, False, NONE, 1, [True] * 3),
-        convolution_backward_overrideable=lambda grad, image, weight, *_: (
-            image.clone(),
-            weight.clone(),
-            grad.sum((0, 2, 3)),
-        ),
+        kernels={
+            "convolution_backward_overrideable": lambda grad, image, weight, *_: (
+                image.clone(),
+                weight.clone(),
+                grad.sum((0, 2, 3)),
+            )
+        },
     ),
     stand_in(
         "a backend out of tree",
@@ -434,9 +470,15 @@ OTHER_BACKENDS = [
 NO_KERNEL = "a kernel: torch has none for these tensors"
 
 NOWHERE = [
-    stand_in(NO_KERNEL, "ChunkBackward0", aten.chunk, lambda: (square(), 2), chunk=copy_of(aten.split)),
     stand_in(
-        NO_KERNEL, "ConjBackward0_copy", aten._conj_copy, lambda: (square(),), _conj_copy=copy_of(torch.Tensor.detach)
+        NO_KERNEL, "ChunkBackward0", aten.chunk, lambda: (square(), 2), kernels={"chunk": copy_of(aten.split)}
+    ),
+    stand_in(
+        NO_KERNEL,
+        "ConjBackward0_copy",
+        aten._conj_copy,
+        lambda: (square(),),
+        kernels={"_conj_copy": copy_of(torch.Tensor.detach)},
     ),
     stand_in(
         NO_KERNEL,
@@ -466,7 +508,7 @@ NOWHERE = [
         aten.select_copy.int,
         lambda: (nested((2, 3), (4, 3)), 0, 1),
         key="NestedTensorCPU",
-        **{"select_copy.int": copy_of(aten.select.int)},
+        kernels={"select_copy.int": copy_of(aten.select.int)},
     ),
     stand_in(
         NO_KERNEL,
@@ -474,7 +516,7 @@ NOWHERE = [
         aten.split_with_sizes_copy,
         lambda: (nested((2, 4), (3, 4)), [1, 3], -1),
         key="NestedTensorCPU",
-        split_with_sizes_copy=copy_of(aten.split_with_sizes),
+        kernels={"split_with_sizes_copy": copy_of(aten.split_with_sizes)},
     ),
     stand_in(
         NO_KERNEL,
@@ -482,7 +524,7 @@ NOWHERE = [
         aten.squeeze_copy.dim,
         lambda: (nested((2, 1), (3, 1)), -1),
         key="NestedTensorCPU",
-        **{"squeeze_copy.dim": copy_of(aten.squeeze.dim)},
+        kernels={"squeeze_copy.dim": copy_of(aten.squeeze.dim)},
     ),
     stand_in(
         NO_KERNEL,
@@ -490,7 +532,7 @@ NOWHERE = [
         aten.squeeze_copy.dims,
         lambda: (nested((2, 1), (3, 1)), [-1]),
         key="NestedTensorCPU",
-        **{"squeeze_copy.dims": copy_of(aten.squeeze.dims)},
+        kernels={"squeeze_copy.dims": copy_of(aten.squeeze.dims)},
     ),
     stand_in(
         NO_KERNEL,
@@ -498,7 +540,7 @@ NOWHERE = [
         aten.unbind_copy.int,
         lambda: (nested((2, 3), (4, 3)),),
         key="NestedTensorCPU",
-        **{"unbind_copy.int": copy_of(aten.unbind.int)},
+        kernels={"unbind_copy.int": copy_of(aten.unbind.int)},
     ),
     stand_in(
         NO_KERNEL,
@@ -506,7 +548,7 @@ NOWHERE = [
         aten.values_copy,
         lambda: (torch.eye(3, dtype=torch.float64).to_sparse().requires_grad_(),),
         key="SparseCPU",
-        values_copy=copy_of(aten.values),
+        kernels={"values_copy": copy_of(aten.values)},
     ),
     stand_in(
         NO_KERNEL,
@@ -514,7 +556,7 @@ NOWHERE = [
         aten.values_copy,
         lambda: (nested((2, 3), (4, 3)),),
         key="NestedTensorCPU",
-        values_copy=copy_of(aten.values),
+        kernels={"values_copy": copy_of(aten.values)},
     ),
     stand_in(
         NO_KERNEL,
@@ -522,7 +564,7 @@ NOWHERE = [
         aten.view_copy,
         lambda: (nested((2, 3), (4, 3)), [2, -1, 3]),
         key="NestedTensorCPU",
-        view_copy=copy_of(aten.view),
+        kernels={"view_copy": copy_of(aten.view)},
     ),
 ]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import backbind
 import pytest
 import torch
 
-import backbind
 from tests.oracle.checker import Checker
 
 Gradients = list[torch.Tensor | None]
@@ -17,7 +17,9 @@ Gradients = list[torch.Tensor | None]
 class Wrong:
     """An operator whose results something is done to."""
 
-    def __init__(self, right: Any, spoil: Callable[[Gradients, Sequence[bool]], Gradients], mode: str) -> None:
+    def __init__(
+        self, right: Any, spoil: Callable[[Gradients, Sequence[bool]], Gradients], mode: str
+    ) -> None:
         self._right = right
         self._spoil = spoil
         self.mode = mode
@@ -62,7 +64,15 @@ def _one_too_many(gradients: Gradients, _: Sequence[bool]) -> Gradients:
     return [*gradients, None]
 
 
-SPOILERS = [_last_bit, _mask_ignored, _wrong_for_some_mask, _zeros_for_none, _no_graph, _raises, _one_too_many]
+SPOILERS = [
+    _last_bit,
+    _mask_ignored,
+    _wrong_for_some_mask,
+    _zeros_for_none,
+    _no_graph,
+    _raises,
+    _one_too_many,
+]
 
 
 def _program() -> torch.Tensor:

@@ -76,9 +76,17 @@ DIFFERENT = {
         _value(math.nextafter(1.5, 2)),
         "6 of 6 elements differ, first at (0, 0): expected 1.5, got 1.5000000000000002",
     ),
-    "sign of zero": (_value(0.0), _value(-0.0), "6 of 6 elements differ, first at (0, 0): expected 0.0, got -0.0"),
+    "sign of zero": (
+        _value(0.0),
+        _value(-0.0),
+        "6 of 6 elements differ, first at (0, 0): expected 0.0, got -0.0",
+    ),
     "NaN": (_value(), _value(math.nan), "6 of 6 elements differ, first at (0, 0): expected 1.5, got nan"),
-    "integer": (torch.arange(3), torch.tensor([0, 1, 3]), "1 of 3 elements differ, first at (2,): expected 2, got 3"),
+    "integer": (
+        torch.arange(3),
+        torch.tensor([0, 1, 3]),
+        "1 of 3 elements differ, first at (2,): expected 2, got 3",
+    ),
     "imaginary part": (
         torch.tensor([1 + 2j]),
         torch.tensor([1 + 3j]),

@@ -103,7 +103,7 @@ def assigned_attribute() -> None:
 
 
 def an_operator_by_index() -> None:
-    ops["TanhBackward0"]  # type: ignore[index]  # noqa: B018
+    ops["TanhBackward0"]  # type: ignore[index]
 
 
 def a_node_by_number() -> None:

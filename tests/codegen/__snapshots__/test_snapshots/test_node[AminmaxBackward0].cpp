@@ -5,6 +5,7 @@
 //   self: aminmax_backward(self, dim, keepdim, grad_min, grad_max, min, max)
 //
 // delegate: 'aminmax_backward' in the formula of 'self' is not exported by torch
+#line 1 "AminmaxBackward0 (generated)"
 variable_list AminmaxBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     std::optional<int64_t> dim,
     bool keepdim,
@@ -34,7 +35,12 @@ variable_list AminmaxBackward0_apply_functional_ivalue(const variable_list& grad
   const auto self = reader.tensor();
   const auto max = reader.tensor();
   const auto min = reader.tensor();
-  check_gradient_count("AminmaxBackward0", grads, 2);
+  const Preconditions check("AminmaxBackward0");
+  check.gradient_count(grads, 2);
+  if (needs_input_grad[0]) check.dim("dim", dim, self.dim());
+  if (needs_input_grad[0]) check.defined(grads, {"self", self});
+  if (needs_input_grad[0]) check.defined(grads, {"max", max});
+  if (needs_input_grad[0]) check.defined(grads, {"min", min});
   return AminmaxBackward0_apply_functional(variable_list(grads), needs_input_grad, dim, keepdim, self, max, min);
 }
 

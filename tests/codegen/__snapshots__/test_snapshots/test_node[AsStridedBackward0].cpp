@@ -5,6 +5,7 @@
 //   self: as_strided_backward(grad, TensorGeometry(self), size, stride, storage_offset)
 //
 // delegate: 'as_strided_backward' in the formula of 'self' is not exported by torch
+#line 1 "AsStridedBackward0 (generated)"
 variable_list AsStridedBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const at::TensorGeometry& self_geometry,
     const std::vector<c10::SymInt>& size,
@@ -28,7 +29,10 @@ variable_list AsStridedBackward0_apply_functional_ivalue(const variable_list& gr
   const auto size = reader.sym_int_list();
   const auto storage_offset = reader.optional_sym_int();
   const auto stride = reader.sym_int_list();
-  check_gradient_count("AsStridedBackward0", grads, 1);
+  const Preconditions check("AsStridedBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.same_length("size", size.size(), "stride", stride.size());
+  if (needs_input_grad[0]) check.gradient_sizes(grads, 0, "size", size);
   return AsStridedBackward0_apply_functional(variable_list(grads), needs_input_grad, self_geometry, size, storage_offset, stride);
 }
 

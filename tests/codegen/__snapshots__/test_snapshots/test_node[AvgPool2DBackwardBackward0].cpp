@@ -6,6 +6,7 @@
 //   self: zeros_like(self)
 //
 // delegate: 'TypeAndSize::zeros' in the formula of 'self' is not exported by torch
+#line 1 "AvgPool2DBackwardBackward0 (generated)"
 variable_list AvgPool2DBackwardBackward0_apply_functional(variable_list&& grads, std::array<bool, 2> needs_input_grad,
     bool ceil_mode,
     bool count_include_pad,
@@ -39,7 +40,11 @@ variable_list AvgPool2DBackwardBackward0_apply_functional_ivalue(const variable_
   const auto padding = reader.integer_list();
   const auto self_info = reader.type_and_size();
   const auto stride = reader.integer_list();
-  check_gradient_count("AvgPool2DBackwardBackward0", grads, 1);
+  const Preconditions check("AvgPool2DBackwardBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.fixed_length("kernel_size", kernel_size.size(), 2, true, false);
+  if (needs_input_grad[0]) check.fixed_length("padding", padding.size(), 2, true, false);
+  if (needs_input_grad[0]) check.fixed_length("stride", stride.size(), 2, true, false);
   return AvgPool2DBackwardBackward0_apply_functional(variable_list(grads), needs_input_grad, ceil_mode, count_include_pad, divisor_override, kernel_size, padding, self_info, stride);
 }
 

@@ -5,6 +5,7 @@
 //   input, weight, bias: grad.defined() ? batch_norm_backward(grad, input, weight, running_mean, running_var, result1, result2, /*update*/true, eps, grad_input_mask, retain_variables ? result3.clone() : result3) : std::tuple<Tensor, Tensor, Tensor>()
 //
 // inline: every name in its formulas links
+#line 1 "BatchNormWithUpdateBackward0 (generated)"
 variable_list BatchNormWithUpdateBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 3> needs_input_grad,
     [[maybe_unused]] double eps,
     [[maybe_unused]] const at::Tensor& input,
@@ -72,7 +73,15 @@ static variable_list BatchNormWithUpdateBackward0_call(decltype(&BatchNormWithUp
   const auto result1 = reader.tensor();
   const auto result2 = reader.tensor();
   const auto result3 = reader.tensor();
-  check_gradient_count("BatchNormWithUpdateBackward0", grads, 1);
+  const Preconditions check("BatchNormWithUpdateBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"input", input});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"running_mean", running_mean});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"running_var", running_var});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"result1", result1});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"result2", result2});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"result3", result3});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.batch_norm(grads, true, {"input", input}, {{"weight", weight}}, {{"result1", result1}, {"result2", result2}}, {{"running_mean", running_mean}, {"running_var", running_var}});
   return functional(variable_list(grads), needs_input_grad, eps, input, running_mean, running_var, weight, result1, result2, result3);
 }
 

@@ -5,6 +5,7 @@
 //   tensors: block_diag_backward(grad, to_args_sizes(tensors), to_args_scalartypes(tensors))
 //
 // delegate: 'block_diag_backward' in the formula of 'tensors' is not exported by torch
+#line 1 "BlockDiagBackward0 (generated)"
 variable_list BlockDiagBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const std::vector<at::ScalarType>& tensors_args_scalartypes,
     const std::vector<std::vector<int64_t>>& tensors_args_sizes,
@@ -25,7 +26,10 @@ variable_list BlockDiagBackward0_apply_functional_ivalue(const variable_list& gr
   const auto tensors_args_scalartypes = reader.scalar_type_list();
   const auto tensors_args_sizes = reader.integer_lists();
   const auto tensors_size = reader.list_size();
-  check_gradient_count("BlockDiagBackward0", grads, 1);
+  const Preconditions check("BlockDiagBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.list_length("tensors_args_scalartypes", tensors_args_scalartypes.size(), tensors_size);
+  if (needs_input_grad[0]) check.list_length("tensors_args_sizes_lengths", tensors_args_sizes.size(), tensors_size);
   return BlockDiagBackward0_apply_functional(variable_list(grads), needs_input_grad, tensors_args_scalartypes, tensors_args_sizes, tensors_size);
 }
 

@@ -5,6 +5,7 @@
 //   tensors: cat_tensors_backward(grad, to_args_sizes_symint(tensors), to_args_scalartypes(tensors), dim)
 //
 // delegate: 'cat_tensors_backward' in the formula of 'tensors' is not exported by torch
+#line 1 "CatBackward0 (generated)"
 variable_list CatBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     int64_t dim,
     const std::vector<at::ScalarType>& tensors_args_scalartypes,
@@ -28,7 +29,11 @@ variable_list CatBackward0_apply_functional_ivalue(const variable_list& grads, c
   const auto tensors_args_scalartypes = reader.scalar_type_list();
   const auto tensors_args_sizes_symint = reader.sym_int_lists();
   const auto tensors_size = reader.list_size();
-  check_gradient_count("CatBackward0", grads, 1);
+  const Preconditions check("CatBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.list_length("tensors_args_scalartypes", tensors_args_scalartypes.size(), tensors_size);
+  if (needs_input_grad[0]) check.list_length("tensors_args_sizes_symint_lengths", tensors_args_sizes_symint.size(), tensors_size);
+  if (needs_input_grad[0]) check.joined_along("dim", dim, tensors_args_sizes_symint);
   return CatBackward0_apply_functional(variable_list(grads), needs_input_grad, dim, tensors_args_scalartypes, tensors_args_sizes_symint, tensors_size);
 }
 

@@ -8,8 +8,16 @@
 //   cdist: not_implemented("_cdist_backward")
 //
 // inline: every name in its formulas links
+#line 1 "CdistBackwardBackward0 (generated)"
 variable_list CdistBackwardBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 4> needs_input_grad) {
   variable_list grad_inputs(4);
+  if (needs_input_grad[3]) {
+    grad_inputs[3] = (
+#line BACKBIND_LINE_CdistBackwardBackward0_cdist BACKBIND_YAML
+      not_implemented("_cdist_backward")
+#line 1 "CdistBackwardBackward0 (generated)"
+    );
+  }
   if (needs_input_grad[0]) {
     grad_inputs[0] = (
 #line BACKBIND_LINE_CdistBackwardBackward0_grad BACKBIND_YAML
@@ -27,13 +35,6 @@ variable_list CdistBackwardBackward0_apply_functional([[maybe_unused]] variable_
   if (needs_input_grad[2]) {
     grad_inputs[2] = (
 #line BACKBIND_LINE_CdistBackwardBackward0_x2 BACKBIND_YAML
-      not_implemented("_cdist_backward")
-#line 1 "CdistBackwardBackward0 (generated)"
-    );
-  }
-  if (needs_input_grad[3]) {
-    grad_inputs[3] = (
-#line BACKBIND_LINE_CdistBackwardBackward0_cdist BACKBIND_YAML
       not_implemented("_cdist_backward")
 #line 1 "CdistBackwardBackward0 (generated)"
     );
@@ -56,7 +57,8 @@ static variable_list CdistBackwardBackward0_call(decltype(&CdistBackwardBackward
     const ivalue_list& arguments) {
   ArgumentReader reader("CdistBackwardBackward0", arguments, 1);
   const auto needs_input_grad = reader.needs_input_grad<4>();
-  check_gradient_count("CdistBackwardBackward0", grads, 1);
+  const Preconditions check("CdistBackwardBackward0");
+  check.gradient_count(grads, 1);
   return functional(variable_list(grads), needs_input_grad);
 }
 

@@ -5,6 +5,7 @@
 //   input, weight, bias: grad.defined() ? convolution_backward_symint(grad, input, weight, bias->sym_sizes(), stride, padding, dilation, transposed, output_padding, groups, grad_input_mask) : std::tuple<Tensor, Tensor, Tensor>()
 //
 // inline: every name in its formulas links
+#line 1 "ConvolutionBackward0 (generated)"
 variable_list ConvolutionBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 3> needs_input_grad,
     [[maybe_unused]] c10::OptionalArray<c10::SymInt> bias_sym_sizes_opt,
     [[maybe_unused]] const std::vector<c10::SymInt>& dilation,
@@ -75,7 +76,11 @@ static variable_list ConvolutionBackward0_call(decltype(&ConvolutionBackward0_ap
   const auto stride = reader.sym_int_list();
   const auto transposed = reader.boolean();
   const auto weight = reader.tensor();
-  check_gradient_count("ConvolutionBackward0", grads, 1);
+  const Preconditions check("ConvolutionBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.positive("groups", groups);
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"input", input});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"weight", weight});
   return functional(variable_list(grads), needs_input_grad, bias_sym_sizes_opt, dilation, groups, input, output_padding, padding, stride, transposed, weight);
 }
 

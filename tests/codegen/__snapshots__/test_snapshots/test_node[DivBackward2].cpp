@@ -6,6 +6,7 @@
 //   other: div_tensor_other_backward(grad, self, other, rounding_mode)
 //
 // delegate: 'div_tensor_self_backward' in the formula of 'self' is not exported by torch
+#line 1 "DivBackward2 (generated)"
 variable_list DivBackward2_apply_functional(variable_list&& grads, std::array<bool, 2> needs_input_grad,
     const at::Tensor& other,
     const std::optional<std::string>& rounding_mode,
@@ -33,7 +34,10 @@ variable_list DivBackward2_apply_functional_ivalue(const variable_list& grads, c
   const auto rounding_mode = reader.optional_string();
   const auto self = reader.tensor();
   const auto self_scalar_type = reader.scalar_type();
-  check_gradient_count("DivBackward2", grads, 1);
+  const Preconditions check("DivBackward2");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0] || needs_input_grad[1]) check.defined(grads, {"other", other});
+  if (needs_input_grad[1]) check.defined(grads, {"self", self});
   return DivBackward2_apply_functional(variable_list(grads), needs_input_grad, other, rounding_mode, self, self_scalar_type);
 }
 

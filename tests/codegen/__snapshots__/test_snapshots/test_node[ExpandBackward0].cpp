@@ -5,6 +5,7 @@
 //   self: at::sum_to(grad, self.sym_sizes())
 //
 // inline: every name in its formulas links
+#line 1 "ExpandBackward0 (generated)"
 variable_list ExpandBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::vector<c10::SymInt>& self_sym_sizes) {
   variable_list grad_inputs(1);
@@ -35,7 +36,8 @@ static variable_list ExpandBackward0_call(decltype(&ExpandBackward0_apply_delega
   ArgumentReader reader("ExpandBackward0", arguments, 2);
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto self_sym_sizes = reader.sym_int_list();
-  check_gradient_count("ExpandBackward0", grads, 1);
+  const Preconditions check("ExpandBackward0");
+  check.gradient_count(grads, 1);
   return functional(variable_list(grads), needs_input_grad, self_sym_sizes);
 }
 

@@ -6,6 +6,7 @@
 //   self: at::sum_to(grad, self.sym_sizes())
 //
 // inline: every name in its formulas links
+#line 1 "ExpandBackward0_copy (generated)"
 variable_list ExpandBackward0_copy_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::vector<c10::SymInt>& self_sym_sizes) {
   variable_list grad_inputs(1);
@@ -36,7 +37,8 @@ static variable_list ExpandBackward0_copy_call(decltype(&ExpandBackward0_copy_ap
   ArgumentReader reader("ExpandBackward0_copy", arguments, 2);
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto self_sym_sizes = reader.sym_int_list();
-  check_gradient_count("ExpandBackward0_copy", grads, 1);
+  const Preconditions check("ExpandBackward0_copy");
+  check.gradient_count(grads, 1);
   return functional(variable_list(grads), needs_input_grad, self_sym_sizes);
 }
 

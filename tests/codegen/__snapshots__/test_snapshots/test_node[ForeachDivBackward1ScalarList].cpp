@@ -6,6 +6,7 @@
 //   self: div_tensor_self_backward(grad, other, self.scalar_type())
 //
 // delegate: 'div_tensor_self_backward' in the formula of 'self' is not exported by torch
+#line 1 "ForeachDivBackward1ScalarList (generated)"
 variable_list ForeachDivBackward1ScalarList_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const std::vector<at::Scalar>& scalars,
     const std::vector<at::Tensor>& self,
@@ -29,9 +30,10 @@ variable_list ForeachDivBackward1ScalarList_apply_functional_ivalue(const variab
   const auto scalars = reader.scalar_list();
   const auto self = reader.tensor_list();
   const auto self_size = reader.list_size();
-  check_gradient_count("ForeachDivBackward1ScalarList", grads, self_size);
-  check_list_length("ForeachDivBackward1ScalarList", "scalars", scalars.size(), self_size);
-  check_list_length("ForeachDivBackward1ScalarList", "self", self.size(), self_size);
+  const Preconditions check("ForeachDivBackward1ScalarList");
+  check.gradient_count(grads, self_size);
+  if (needs_input_grad[0]) check.list_length("scalars", scalars.size(), self_size);
+  if (needs_input_grad[0]) check.list_length("self", self.size(), self_size);
   return ForeachDivBackward1ScalarList_apply_functional(variable_list(grads), needs_input_grad, scalars, self, self_size);
 }
 

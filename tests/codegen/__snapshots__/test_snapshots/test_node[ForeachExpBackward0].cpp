@@ -6,6 +6,7 @@
 //   self: grad * result.conj()
 //
 // inline: every name in its formulas links
+#line 1 "ForeachExpBackward0 (generated)"
 variable_list ForeachExpBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::vector<at::Tensor>& result,
     [[maybe_unused]] size_t self_size) {
@@ -45,8 +46,9 @@ static variable_list ForeachExpBackward0_call(decltype(&ForeachExpBackward0_appl
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto result = reader.tensor_list();
   const auto self_size = reader.list_size();
-  check_gradient_count("ForeachExpBackward0", grads, self_size);
-  check_list_length("ForeachExpBackward0", "result", result.size(), self_size);
+  const Preconditions check("ForeachExpBackward0");
+  check.gradient_count(grads, self_size);
+  if (needs_input_grad[0]) check.list_length("result", result.size(), self_size);
   return functional(variable_list(grads), needs_input_grad, result, self_size);
 }
 

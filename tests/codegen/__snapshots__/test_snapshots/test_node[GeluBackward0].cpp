@@ -5,6 +5,7 @@
 //   self: gelu_backward(grad, self, approximate)
 //
 // inline: every name in its formulas links
+#line 1 "GeluBackward0 (generated)"
 variable_list GeluBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::string& approximate,
     [[maybe_unused]] const at::Tensor& self) {
@@ -42,7 +43,9 @@ static variable_list GeluBackward0_call(decltype(&GeluBackward0_apply_delegate) 
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto approximate = reader.string();
   const auto self = reader.tensor();
-  check_gradient_count("GeluBackward0", grads, 1);
+  const Preconditions check("GeluBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.defined(grads, {"self", self});
   return functional(variable_list(grads), needs_input_grad, approximate, self);
 }
 

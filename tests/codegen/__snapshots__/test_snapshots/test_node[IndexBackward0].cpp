@@ -5,6 +5,7 @@
 //   self: index_backward(grad.new_zeros_symint(self.sym_sizes(), self.options()), indices, grad)
 //
 // delegate: 'index_backward' in the formula of 'self' is not exported by torch
+#line 1 "IndexBackward0 (generated)"
 variable_list IndexBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const c10::List<std::optional<at::Tensor>>& indices,
     const at::TensorOptions& self_options,
@@ -28,7 +29,8 @@ variable_list IndexBackward0_apply_functional_ivalue(const variable_list& grads,
   const auto indices = reader.optional_tensor_list();
   const auto self_options = reader.tensor_options();
   const auto self_sym_sizes = reader.sym_int_list();
-  check_gradient_count("IndexBackward0", grads, 1);
+  const Preconditions check("IndexBackward0");
+  check.gradient_count(grads, 1);
   return IndexBackward0_apply_functional(variable_list(grads), needs_input_grad, indices, self_options, self_sym_sizes);
 }
 

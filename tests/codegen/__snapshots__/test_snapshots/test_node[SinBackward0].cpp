@@ -5,6 +5,7 @@
 //   self: grad * self.cos().conj()
 //
 // inline: every name in its formulas links
+#line 1 "SinBackward0 (generated)"
 variable_list SinBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const at::Tensor& self) {
   variable_list grad_inputs(1);
@@ -38,7 +39,9 @@ static variable_list SinBackward0_call(decltype(&SinBackward0_apply_delegate) fu
   ArgumentReader reader("SinBackward0", arguments, 2);
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto self = reader.tensor();
-  check_gradient_count("SinBackward0", grads, 1);
+  const Preconditions check("SinBackward0");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.defined(grads, {"self", self});
   return functional(variable_list(grads), needs_input_grad, self);
 }
 

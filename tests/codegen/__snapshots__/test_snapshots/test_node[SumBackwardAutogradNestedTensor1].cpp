@@ -5,6 +5,7 @@
 //   self: _nested_sum_backward(grad, self, dim, keepdim)
 //
 // inline: every name in its formulas links
+#line 1 "SumBackwardAutogradNestedTensor1 (generated)"
 variable_list SumBackwardAutogradNestedTensor1_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] c10::OptionalArray<int64_t> dim,
     [[maybe_unused]] bool keepdim,
@@ -46,7 +47,10 @@ static variable_list SumBackwardAutogradNestedTensor1_call(decltype(&SumBackward
   const auto dim = reader.optional_integer_list();
   const auto keepdim = reader.boolean();
   const auto self = reader.tensor();
-  check_gradient_count("SumBackwardAutogradNestedTensor1", grads, 1);
+  const Preconditions check("SumBackwardAutogradNestedTensor1");
+  check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.dim("dim", dim, self.dim());
+  if (needs_input_grad[0]) check.defined(grads, {"self", self});
   return functional(variable_list(grads), needs_input_grad, dim, keepdim, self);
 }
 
