@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -235,13 +236,14 @@ def test_a_pickled_graph_runs_in_a_fresh_process(tmp_path: Path) -> None:
     stored, results = tmp_path / "graph.pickle", tmp_path / "gradients.pt"
     stored.write_bytes(pickle.dumps(graph))
     program = (
-        "import pickle, sys, torch\n"
+        "import pickle, torch\n"
+        # As many threads as here: they decide how sums are split, and so how they round.
+        f"torch.set_num_threads({torch.get_num_threads()})\n"
         f"graph = pickle.load(open({str(stored)!r}, 'rb'))\n"
         f"torch.save(graph(), {str(results)!r})\n"
     )
-    subprocess.run(
-        [sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(RUNTIME), "PATH": "/usr/bin:/bin"}
-    )
+    environment = os.environ | {"PYTHONPATH": str(RUNTIME)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
     again = torch.load(results)
     assert all(same_bits(one, other) for one, other in zip(again, graph(), strict=True))
 
