@@ -8,6 +8,9 @@ import pytest
 
 from codegen.installed.locate import TorchInstall, locate_torch
 
+pytest_plugins = ["tests.oracle.plugin"]
+"""Only here, because in a folder's conftest it would come too late for a run with several workers."""
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

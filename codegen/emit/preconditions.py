@@ -112,10 +112,12 @@ def check_statements(node: NodeSpec) -> tuple[str, ...]:
 
 
 def _where_read(node: NodeSpec, call: str) -> str:
-    """The call, made only where every saved value in it is read: the forward keeps what no wanted gradient needs out."""
+    """The call, made only where every saved value in it is read: the forward keeps nothing that is not needed."""
     code = re.sub(r'"[^"]*"', "", call)
     mentioned = [saved for saved in node.saved if re.search(rf"\b{re.escape(_local(saved))}\b", code)]
-    conditions = dict.fromkeys(condition for saved in mentioned if (condition := _read_condition(node, saved)))
+    conditions = dict.fromkeys(
+        condition for saved in mentioned if (condition := _read_condition(node, saved))
+    )
     if not conditions:
         return f"check.{call};"
     parts = [f"({one})" if "||" in one and len(conditions) > 1 else one for one in conditions]
@@ -175,16 +177,25 @@ def _list_length(saved: SavedValue, size: str | None) -> str:
 def _sizes_with_strides(node: NodeSpec) -> Iterator[str]:
     """Sizes and strides of one tensor, saved side by side."""
     by_name = {saved.name: saved for saved in node.saved if saved.type.key == "sym_int_list"}
+    by_layout = {saved.name: saved for saved in node.saved if saved.type.key == "layout"}
     for name, sizes in by_name.items():
         strides = by_name.get(re.sub(r"size(s?)$", r"stride\1", name), sizes)
         if strides is not sizes:
-            yield _same_length(sizes, strides)
+            layout = by_layout.get(name.replace("sym_sizes", "layout"))
+            if layout is None:
+                yield _same_length(sizes, strides)
+            else:  # a sparse tensor has sizes only
+                yield f"strides({_named_length(sizes)}, {_named_length(strides)}, {_local(layout)})"
             if "mm" in node.operator:  # a matrix, or a batch of them
                 yield f'length_at_least("{name}", {_local(sizes)}.size(), 2)'
 
 
 def _same_length(first: SavedValue, second: SavedValue) -> str:
-    return f'same_length("{first.name}", {_local(first)}.size(), "{second.name}", {_local(second)}.size())'
+    return f"same_length({_named_length(first)}, {_named_length(second)})"
+
+
+def _named_length(saved: SavedValue) -> str:
+    return f'"{saved.name}", {_local(saved)}.size()'
 
 
 def _fixed_lengths(node: NodeSpec) -> Iterator[str]:
@@ -196,7 +207,8 @@ def _fixed_lengths(node: NodeSpec) -> Iterator[str]:
         found = re.search(rf"[iI]nt\[([2-9])\] {re.escape(saved.name)}(=\[\])?(?!\w)", node.forward_schema)
         if found is not None:
             single = "false" if "pad" in node.operator else "true"
-            empty = "true" if found[2] else "false"
+            # Without strides a pooling takes the size of its window; its backwards have no default that says so.
+            empty = "true" if found[2] or (saved.name == "stride" and "pool" in node.operator) else "false"
             yield f'fixed_length("{saved.name}", {_local(saved)}.size(), {found[1]}, {single}, {empty})'
 
 
@@ -226,7 +238,7 @@ def _defined(node: NodeSpec) -> Iterator[str]:
     types = {one.name: one.type for one in parse_schema(node.forward_schema).arguments}
     conditional = _kept_on_condition(node)
     for saved in node.saved:
-        if saved.type.key != "tensor" or saved.name in conditional:
+        if saved.type.key != "tensor" or saved.name in conditional or not _read_condition(node, saved):
             continue
         if saved.from_output:
             if _MAY_RETURN_NOTHING.search(node.operator):

@@ -82,6 +82,12 @@ void Preconditions::same_length(const char* first, size_t first_length, const ch
                     "' must be equally long, got ", first_length, " and ", second_length, " elements");
 }
 
+void Preconditions::strides(const char* sizes, size_t sizes_length, const char* strides, size_t strides_length,
+                            at::Layout layout) const {
+  if (layout != at::kStrided && strides_length == 0) return;
+  same_length(sizes, sizes_length, strides, strides_length);
+}
+
 void Preconditions::defined(const variable_list& grads, NamedTensor argument) const {
   if (argument.tensor.defined()) return;
   const bool any = std::any_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });

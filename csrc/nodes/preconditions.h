@@ -39,6 +39,9 @@ class Preconditions {
   void fixed_length(const char* name, size_t length, size_t expected, bool may_be_single, bool may_be_empty) const;
   // Two lists that belong together are equally long.
   void same_length(const char* first, size_t first_length, const char* second, size_t second_length) const;
+  // The sizes and strides of one tensor are equally long; a tensor of another layout may be without strides.
+  void strides(const char* sizes, size_t sizes_length, const char* strides, size_t strides_length,
+               at::Layout layout) const;
   // The tensor is there, if there is a gradient at all.
   void defined(const variable_list& grads, NamedTensor argument) const;
   // The integer is greater than zero.

@@ -15,9 +15,15 @@ namespace {
 constexpr std::string_view kAssertion = " INTERNAL ASSERT FAILED at ";
 constexpr std::string_view kReport = ", please report a bug to PyTorch. ";
 
+// The message alone: what() of torch's errors has the C++ stack after it, which takes milliseconds to look up.
+std::string_view message_of(const std::exception& error) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&error);
+  return of_torch == nullptr ? error.what() : of_torch->what_without_backtrace();
+}
+
 // "indices.dim() >= dim" for the message of a failed assertion of torch, or nothing.
 std::optional<std::string> failed_assertion(const std::exception& error) {
-  const std::string_view message = error.what();
+  const std::string_view message = message_of(error);
   const size_t end = message.find(kAssertion);
   if (end == std::string_view::npos) return std::nullopt;
   std::string failed("torch expected ");

@@ -196,9 +196,9 @@ CARRIERS: tuple[Carrier, ...] = (
     ),
     Carrier(
         "sym_int_list",
-        "FftC2CBackward0",
-        ("dim",),
-        lambda value: aten._fft_c2c(_x(torch.complex128), value, 0, True),
+        "ConvolutionBackward0",
+        ("padding",),
+        lambda value: aten.convolution(_x(), _x(), None, [1], value, [1], False, [0], 1),
         lists_of(INT64),
     ),
     Carrier(

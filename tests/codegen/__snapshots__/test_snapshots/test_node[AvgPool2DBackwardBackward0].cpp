@@ -44,7 +44,7 @@ variable_list AvgPool2DBackwardBackward0_apply_functional_ivalue(const variable_
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.fixed_length("kernel_size", kernel_size.size(), 2, true, false);
   if (needs_input_grad[0]) check.fixed_length("padding", padding.size(), 2, true, false);
-  if (needs_input_grad[0]) check.fixed_length("stride", stride.size(), 2, true, false);
+  if (needs_input_grad[0]) check.fixed_length("stride", stride.size(), 2, true, true);
   return AvgPool2DBackwardBackward0_apply_functional(variable_list(grads), needs_input_grad, ceil_mode, count_include_pad, divisor_override, kernel_size, padding, self_info, stride);
 }
 
