@@ -75,6 +75,7 @@ class Tally:
                 "nodes": self.nodes,
                 "kinds": self.kinds,
                 "calls": self.calls,
+                "out of reach": self.out_of_reach.total(),
             }
         )
 
