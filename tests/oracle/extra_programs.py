@@ -448,7 +448,9 @@ MKLDNN = [
 ]
 
 NESTED_TENSORS = [
-    Extra("SplitWithSizesBackwardAutogradNestedTensor0", torch.split_with_sizes, lambda: (NESTED(), [1, 2], -1)),
+    Extra(
+        "SplitWithSizesBackwardAutogradNestedTensor0", torch.split_with_sizes, lambda: (NESTED(), [1, 2], -1)
+    ),
     Extra("LinearBackwardBackward0", torch.nn.functional.linear, lambda: (NESTED(), leaf(2, 3), leaf(2))),
     Extra(
         "NestedFromPaddedBackward0",
