@@ -213,7 +213,7 @@ def _assignment(node: NodeSpec, formula: Formula, positions: list[int]) -> tuple
         )
     position = positions[0]
     one = node.inputs[position]
-    if node.origin == "foreach" or "[i]" in formula.resolved:
+    if node.is_per_element:
         return (
             (
                 f"    for (size_t i = 0; i < {one.size_name}; ++i) {{\n"
@@ -235,7 +235,7 @@ def _is_zero_without_gradients(node: NodeSpec, formula: Formula) -> bool:
     It does so where the formula is for one tensor, unless it says that the derivative is not implemented: that is an
     error whatever comes in.
     """
-    if node.origin == "foreach" or len(formula.inputs) != 1 or "[i]" in formula.resolved:
+    if node.is_per_element or len(formula.inputs) != 1:
         return False
     one = next(one for one in node.inputs if one.name == formula.inputs[0])
     return not one.is_list and all(call.name != "not_implemented" for call in formula.parsed.calls)

@@ -4,12 +4,17 @@ A live node never breaks these, because its forward checked them; an operator ca
 follow from the model: as many gradients as outputs, lists as long as the lists that they belong to, dimensions that
 exist, tensors that a wanted gradient is computed from. `_OF_OPERATORS` adds what torch's own formulas rely on without
 checking it, so that a wrong size would be read past its end.
+
+A check is a call of a member of `Preconditions`. In its text ``$dim`` is the saved value ``dim``: so a check knows
+which values it reads, and it is made only where a formula reads them too, because the forward keeps nothing that is not
+needed.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from string import Template
 
 from .. import names
 from ..model.node import NodeSpec, SavedValue
@@ -32,66 +37,68 @@ _MAY_RETURN_NOTHING = re.compile("attention|rnn|lstm|gru|cudnn|miopen|mkldnn")
 """Operators some of whose results are not always there."""
 
 _BATCH_NORMS: Mapping[str, str] = {
-    "native_batch_norm": "training",
-    "_native_batch_norm_legit": "training",
+    "native_batch_norm": "$training",
+    "_native_batch_norm_legit": "$training",
     "_native_batch_norm_legit_no_training": "false",
     "_batch_norm_with_update": "true",
     "_batch_norm_no_update": "false",
-    "cudnn_batch_norm": "training",
-    "miopen_batch_norm": "training",
+    "cudnn_batch_norm": "$training",
+    "miopen_batch_norm": "$training",
 }
 """Batch normalisations, and how each says that it is training: the statistics that are read depend on it."""
 
 _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
     "native_layer_norm": (
-        'gradient_sizes(grads, 0, {"input", input})',
-        'layer_norm({"input", input}, normalized_shape, {{"result1", result1}, {"result2", result2}}, '
-        '{{"weight", weight}, {"bias", bias}})',
+        'gradient_sizes(grads, 0, {"input", $input})',
+        'layer_norm({"input", $input}, $normalized_shape, {{"result1", $result1}, {"result2", $result2}}, '
+        '{{"weight", $weight}, {"bias", $bias}})',
     ),
     "native_layer_norm_backward": (
-        'layer_norm({"input", input}, normalized_shape, {{"mean", mean}, {"rstd", rstd}}, {{"weight", weight}})',
-        'same_sizes({"grad_out", grad_out}, {"input", input})',
+        'layer_norm({"input", $input}, $normalized_shape, {{"mean", $mean}, {"rstd", $rstd}}, {{"weight", $weight}})',
+        'same_sizes({"grad_out", $grad_out}, {"input", $input})',
     ),
     "native_group_norm": (
-        'gradient_sizes(grads, 0, {"input", input})',
-        'element_count(N * C * HxW, {{"input", input}})',
-        'element_count(C, {{"weight", weight}})',
-        'element_count(N * group, {{"result1", result1}, {"result2", result2}})',
+        'gradient_sizes(grads, 0, {"input", $input})',
+        'element_count($N * $C * $HxW, {{"input", $input}})',
+        'element_count($C, {{"weight", $weight}})',
+        'element_count($N * $group, {{"result1", $result1}, {"result2", $result2}})',
     ),
-    "cat": ('joined_along("dim", dim, tensors_args_sizes_symint)',),
-    "repeat": ("repeated(grads, repeats, self_sym_sizes)",),
-    "_cdist_forward": ('distances(grads, {"x1", x1}, {"x2", x2}, {"result", result})',),
-    "_fft_r2c": ('length_at_least("dim", dim.size(), 1)',),
-    "_fft_c2r": (
-        'length_at_least("dim", dim.size(), 1)',
-        'dim("dim", dim, gradient_rank(grads, 0))',
+    "cat": ('joined_along("dim", $dim, $tensors_args_sizes_symint)',),
+    "repeat": ("repeated(grads, $repeats, $self_sym_sizes)",),
+    "_cdist_forward": ('distances(grads, {"x1", $x1}, {"x2", $x2}, {"result", $result})',),
+    **dict.fromkeys(
+        ("_fft_r2c", "_fft_c2r"),
+        (
+            'length_at_least("dim", $dim.size(), 1)',
+            'distinct_dims("dim", $dim, gradient_rank(grads, 0))',
+        ),
     ),
-    "_fft_c2c": ('dim("dim", dim, gradient_rank(grads, 0))',),
-    "as_strided": ('gradient_sizes(grads, 0, "size", size)',),
-    "as_strided_": ('gradient_sizes(grads, 0, "size", size)',),
+    "_fft_c2c": ('transformed_dims("dim", $dim, gradient_rank(grads, 0))',),
+    "as_strided": ('gradient_sizes(grads, 0, "size", $size)',),
+    "as_strided_": ('gradient_sizes(grads, 0, "size", $size)',),
     "_scaled_dot_product_flash_attention_for_cpu": (
-        'attention(grads, {"query", query}, {"key", key}, {"value", value}, {"output", output}, '
-        '{"logsumexp", logsumexp})',
+        'attention(grads, {"query", $query}, {"key", $key}, {"value", $value}, {"output", $output}, '
+        '{"logsumexp", $logsumexp})',
     ),
     "lu_unpack": ('rank_at_least({"grads", grads[0]}, 2)', 'rank_at_least({"grads", grads[1]}, 2)'),
-    "_pdist_forward": ('pair_distances(grads, {"self", self}, {"result", result})',),
+    "_pdist_forward": ('pair_distances(grads, {"self", $self}, {"result", $result})',),
     "_thnn_fused_lstm_cell": (
-        'gates({"input_gates", input_gates}, 4, {"cx", cx})',
-        'gates({"hidden_gates", hidden_gates}, 4, {"cx", cx})',
+        'gates({"input_gates", $input_gates}, 4, {"cx", $cx})',
+        'gates({"hidden_gates", $hidden_gates}, 4, {"cx", $cx})',
     ),
     "_thnn_fused_gru_cell": (
-        'gates({"input_gates", input_gates}, 3, {"hx", hx})',
-        'gates({"hidden_gates", hidden_gates}, 3, {"hx", hx})',
+        'gates({"input_gates", $input_gates}, 3, {"hx", $hx})',
+        'gates({"hidden_gates", $hidden_gates}, 3, {"hx", $hx})',
     ),
     **dict.fromkeys(
         ("split", "unsafe_split"),
-        ('length_at_least("self_sym_sizes", self_sym_sizes.size(), 1)',),
+        ('length_at_least("self_sym_sizes", $self_sym_sizes.size(), 1)',),
     ),
     **dict.fromkeys(
         ("split_with_sizes", "unsafe_split_with_sizes"),
         (
-            'length_at_least("self_sym_sizes", self_sym_sizes.size(), 1)',
-            'same_length("split_sizes", split_sizes.size(), "grads", grads.size())',
+            'length_at_least("self_sym_sizes", $self_sym_sizes.size(), 1)',
+            'same_length("split_sizes", $split_sizes.size(), "grads", grads.size())',
         ),
     ),
 }
@@ -108,20 +115,19 @@ def check_statements(node: NodeSpec) -> tuple[str, ...]:
         *_defined(node),
         *_of_operator(node),
     ]
-    return tuple(_where_read(node, call) for call in calls)
+    return tuple(_statement(node, Template(call)) for call in calls)
 
 
-def _where_read(node: NodeSpec, call: str) -> str:
-    """The call, made only where every saved value in it is read: the forward keeps nothing that is not needed."""
-    code = re.sub(r'"[^"]*"', "", call)
-    mentioned = [saved for saved in node.saved if re.search(rf"\b{re.escape(_local(saved))}\b", code)]
-    conditions = dict.fromkeys(
-        condition for saved in mentioned if (condition := _read_condition(node, saved))
-    )
+def _statement(node: NodeSpec, call: Template) -> str:
+    """The call as a statement, made only where every saved value in it is read."""
+    saved = {one.name: one for one in node.saved}
+    read = [saved[name] for name in call.get_identifiers()]
+    code = call.substitute({one.name: names.argument(one.name) for one in read})
+    conditions = list(dict.fromkeys(filter(None, (_read_condition(node, one) for one in read))))
     if not conditions:
-        return f"check.{call};"
+        return f"check.{code};"
     parts = [f"({one})" if "||" in one and len(conditions) > 1 else one for one in conditions]
-    return f"if ({' && '.join(parts)}) check.{call};"
+    return f"if ({' && '.join(parts)}) check.{code};"
 
 
 def _read_condition(node: NodeSpec, saved: SavedValue) -> str:
@@ -138,12 +144,8 @@ def _read_condition(node: NodeSpec, saved: SavedValue) -> str:
     return " || ".join(f"needs_input_grad[{position}]" for position in sorted(readers))
 
 
-def _is_per_element(node: NodeSpec) -> bool:
-    return node.origin == "foreach" or any("[i]" in formula.resolved for formula in node.formulas)
-
-
 def _gradient_count(node: NodeSpec) -> Iterator[str]:
-    if _is_per_element(node):
+    if node.is_per_element:
         yield f"gradient_count(grads, {_first_size(node)})"
     elif node.gradient_count is not None:
         yield f"gradient_count(grads, {node.gradient_count})"
@@ -156,7 +158,7 @@ def _first_size(node: NodeSpec) -> str | None:
 def _list_lengths(node: NodeSpec) -> Iterator[str]:
     """Lists that have one value for each element of a list of tensors."""
     lists = [one for one in node.inputs if one.is_list]
-    if _is_per_element(node):
+    if node.is_per_element:
         size = _first_size(node)
         for one in lists[1:]:
             yield f'list_length("{one.size_name}", {one.size_name}, {size})'
@@ -171,7 +173,7 @@ def _list_lengths(node: NodeSpec) -> Iterator[str]:
 
 
 def _list_length(saved: SavedValue, size: str | None) -> str:
-    return f'list_length("{saved.arguments[-1].name}", {_local(saved)}.size(), {size})'
+    return f'list_length("{saved.arguments[-1].name}", ${saved.name}.size(), {size})'
 
 
 def _sizes_with_strides(node: NodeSpec) -> Iterator[str]:
@@ -185,9 +187,9 @@ def _sizes_with_strides(node: NodeSpec) -> Iterator[str]:
             if layout is None:
                 yield _same_length(sizes, strides)
             else:  # a sparse tensor has sizes only
-                yield f"strides({_named_length(sizes)}, {_named_length(strides)}, {_local(layout)})"
+                yield f"strides({_named_length(sizes)}, {_named_length(strides)}, ${layout.name})"
             if "mm" in node.operator:  # a matrix, or a batch of them
-                yield f'length_at_least("{name}", {_local(sizes)}.size(), 2)'
+                yield f'length_at_least("{name}", ${sizes.name}.size(), 2)'
 
 
 def _same_length(first: SavedValue, second: SavedValue) -> str:
@@ -195,7 +197,7 @@ def _same_length(first: SavedValue, second: SavedValue) -> str:
 
 
 def _named_length(saved: SavedValue) -> str:
-    return f'"{saved.name}", {_local(saved)}.size()'
+    return f'"{saved.name}", ${saved.name}.size()'
 
 
 def _fixed_lengths(node: NodeSpec) -> Iterator[str]:
@@ -209,27 +211,27 @@ def _fixed_lengths(node: NodeSpec) -> Iterator[str]:
             single = "false" if "pad" in node.operator else "true"
             # Without strides a pooling takes the size of its window; its backwards have no default that says so.
             empty = "true" if found[2] or (saved.name == "stride" and "pool" in node.operator) else "false"
-            yield f'fixed_length("{saved.name}", {_local(saved)}.size(), {found[1]}, {single}, {empty})'
+            yield f'fixed_length("{saved.name}", ${saved.name}.size(), {found[1]}, {single}, {empty})'
 
 
 def _numbers(node: NodeSpec) -> Iterator[str]:
     rank = _rank(node)
     for saved in node.saved:
         if saved.name in _POSITIVE and saved.type.key in ("integer", "sym_int"):
-            yield f'positive("{saved.name}", {_local(saved)})'
+            yield f'positive("{saved.name}", ${saved.name})'
         if rank is not None and saved.name == "dim" and saved.type.key in _DIMENSIONS:
-            yield f'dim("dim", {_local(saved)}, {rank})'
+            yield f'dim("dim", ${saved.name}, {rank})'
 
 
 def _rank(node: NodeSpec) -> str | None:
     """The number of dimensions of the forward's first input, if the node keeps it."""
     for saved in node.saved:
         if saved.name == "self_dim" and saved.type.key == "integer":
-            return "self_dim"
+            return "$self_dim"
         if saved.name == "self" and saved.type.key == "tensor":
-            return "self.dim()"
+            return "$self.dim()"
         if saved.name == "self_sym_sizes" and saved.type.key == "sym_int_list":
-            return "static_cast<int64_t>(self_sym_sizes.size())"
+            return "static_cast<int64_t>($self_sym_sizes.size())"
     return None
 
 
@@ -245,7 +247,7 @@ def _defined(node: NodeSpec) -> Iterator[str]:
                 continue
         elif types.get(saved.expression) != "Tensor":
             continue
-        yield f'defined(grads, {{"{saved.name}", {_local(saved)}}})'
+        yield f'defined(grads, {{"{saved.name}", ${saved.name}}})'
 
 
 def _kept_on_condition(node: NodeSpec) -> frozenset[str]:
@@ -276,11 +278,7 @@ def _batch_norm(node: NodeSpec, training: str) -> str:
     saved = {one.name for one in node.saved}
     groups = (("weight",), ("result1", "result2"), ("running_mean", "running_var"))
     named = (
-        ", ".join(f'{{"{name}", {name if name in saved else "Tensor()"}}}' for name in group)
+        ", ".join(f'{{"{name}", {f"${name}" if name in saved else "Tensor()"}}}' for name in group)
         for group in groups
     )
-    return f'batch_norm(grads, {training}, {{"input", input}}, {", ".join(f"{{{one}}}" for one in named)})'
-
-
-def _local(saved: SavedValue) -> str:
-    return names.argument(saved.name)
+    return f'batch_norm(grads, {training}, {{"input", $input}}, {", ".join(f"{{{one}}}" for one in named)})'

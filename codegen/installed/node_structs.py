@@ -17,6 +17,7 @@ from typing import Any
 
 from .background import Background, BackgroundError
 from .cache import Cache, content_key, own_sources
+from .kept_run import KeptRun
 from .locate import TorchInstall
 
 NAMESPACE = ("torch", "autograd", "generated")
@@ -42,24 +43,18 @@ class NodeStruct:
     """Type by name, in order, as `plain_type` writes it: ``{"self_": "SavedVariable"}``."""
 
 
-class NodeStructsRun:
-    """The node structs on their way: found in the cache, or being read by another process."""
+class NodeStructsRun(KeptRun[dict[str, NodeStruct]]):
+    """The node structs by name, on their way."""
 
     def __init__(self, install: TorchInstall, cache: Cache) -> None:
-        self._cache = cache
-        self._key = content_key(install.functions_header, *own_sources("installed/node_structs.py"))
-        self._found: dict[str, NodeStruct] | None = cache.find("node-structs", self._key)
-        self._process = None
-        if self._found is None:
-            arguments = [str(install.functions_header), str(install.include)]
-            self._process = Background("node_structs", "read_plain", arguments)
-
-    def __enter__(self) -> NodeStructsRun:
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        if self._process is not None:
-            self._process.__exit__(*details)
+        arguments = [str(install.functions_header), str(install.include)]
+        super().__init__(
+            cache,
+            "node-structs",
+            content_key(install.functions_header, *own_sources("installed/node_structs.py")),
+            start=lambda: Background("node_structs", "read_plain", arguments),
+            from_plain=lambda plain: {name: NodeStruct(base, dict(fields)) for name, base, fields in plain},
+        )
 
     def result(self) -> dict[str, NodeStruct]:
         """The structs by name.
@@ -68,18 +63,12 @@ class NodeStructsRun:
             LibclangMissingError: libclang is not installed, or finds no compiler's headers.
             HeaderUnreadableError: the header is not valid for it.
         """
-        if self._process is None:
-            assert self._found is not None, "a run that found nothing has a process"
-            return self._found
         try:
-            plain = self._process.result()
+            return super().result()
         except BackgroundError as error:
             if error.kind == LibclangMissingError.__name__:
                 raise LibclangMissingError(str(error)) from error
             raise HeaderUnreadableError(str(error)) from error
-        structs = {name: NodeStruct(base, dict(fields)) for name, base, fields in plain}
-        self._cache.keep("node-structs", self._key, structs)
-        return structs
 
 
 def read_plain(header: str, include: str) -> list[Any]:

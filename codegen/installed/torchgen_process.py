@@ -15,6 +15,7 @@ from typing import Any
 
 from .background import Background, BackgroundError
 from .cache import Cache, content_key, own_sources, python_files
+from .kept_run import KeptRun
 from .locate import TorchInstall
 from .torchgen_adapter import (
     Derivatives,
@@ -32,28 +33,19 @@ class TorchgenRefusedError(Exception):
     """torchgen does not accept derivatives in which our own check finds no error."""
 
 
-class TorchgenRun:
-    """Derivatives on their way: found in the cache, or being read by another process."""
+class TorchgenRun(KeptRun[Derivatives]):
+    """Derivatives on their way."""
 
     def __init__(self, install: TorchInstall, cache: Cache) -> None:
         self._install = install
-        self._cache = cache
-        self._key = content_key(
+        key = content_key(
             *python_files(install.torchgen),
             install.derivatives_yaml,
             install.native_functions_yaml,
             install.tags_yaml,
             *own_sources("installed/torchgen_adapter.py", "installed/torchgen_process.py"),
         )
-        self._found: Derivatives | None = cache.find("torchgen", self._key)
-        self._process = None if self._found is not None else self._start()
-
-    def __enter__(self) -> TorchgenRun:
-        return self
-
-    def __exit__(self, *details: Any) -> None:
-        if self._process is not None:
-            self._process.__exit__(*details)
+        super().__init__(cache, "torchgen", key, start=lambda: _start(install, cache), from_plain=from_plain)
 
     def result(self) -> Derivatives:
         """The derivatives.
@@ -61,28 +53,22 @@ class TorchgenRun:
         Raises:
             TorchgenRefusedError: torchgen raised an error.
         """
-        if self._process is None:
-            assert self._found is not None, "a run that found nothing has a process"
-            return self._found
         try:
-            plain = self._process.result()
+            return super().result()
         except BackgroundError as error:
             raise TorchgenRefusedError(
                 f"torchgen of torch {self._install.version} refuses {self._install.derivatives_yaml.name}, "
                 f"in which no error was found before:\n  {error.kind}: {error}"
             ) from error
-        derivatives = from_plain(plain)
-        self._cache.keep("torchgen", self._key, derivatives)
-        return derivatives
 
-    def _start(self) -> Background:
-        install = self._install
-        operators = self._cache.path(
-            "native-functions",
-            content_key(*python_files(install.torchgen), install.native_functions_yaml, install.tags_yaml),
-        )
-        arguments = [str(install.root), str(install.torchgen), install.version, str(operators or "")]
-        return Background("torchgen_process", "read_plain", arguments, _import_first(install))
+
+def _start(install: TorchInstall, cache: Cache) -> Background:
+    operators = cache.path(
+        "native-functions",
+        content_key(*python_files(install.torchgen), install.native_functions_yaml, install.tags_yaml),
+    )
+    arguments = [str(install.root), str(install.torchgen), install.version, str(operators or "")]
+    return Background("torchgen_process", "read_plain", arguments, _import_first(install))
 
 
 def read_plain(root: str, torchgen: str, version: str, operators: str) -> dict[str, Any]:

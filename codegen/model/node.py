@@ -156,6 +156,11 @@ class NodeSpec:
         """How many gradients come in; None where the forward returns a list of any length."""
         return None if any(output.is_list for output in self.outputs) else len(self.outputs)
 
+    @property
+    def is_per_element(self) -> bool:
+        """Whether a formula gives the gradient of one element of a list: ``grads[i] * other[i]``."""
+        return self.origin == "foreach" or any("[i]" in formula.resolved for formula in self.formulas)
+
 
 @dataclass(frozen=True)
 class Skipped:

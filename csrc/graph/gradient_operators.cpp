@@ -41,9 +41,9 @@ void register_gradient_operators() {
   static std::once_flag once;
   std::call_once(once, [] {
     // Never destroyed, like the operators of the nodes.
-    auto* library = std::make_unique<torch::Library>(torch::Library::FRAGMENT, "backbind", std::nullopt, __FILE__,
-                                                     __LINE__)
-                        .release();
+    auto* library =
+        std::make_unique<torch::Library>(torch::Library::FRAGMENT, "backbind", std::nullopt, __FILE__, __LINE__)
+            .release();
     library->def("root_gradient(Tensor? given, Tensor implicit) -> Tensor", {at::Tag::pt2_compliant_tag});
     library->def("sum_gradients(Tensor? total, Tensor? gradient) -> Tensor", {at::Tag::pt2_compliant_tag});
     library->def("fit_gradient(Tensor? gradient, SymInt[] sizes, ScalarType dtype) -> Tensor",

@@ -87,18 +87,14 @@ void PackWriter::sym_int(const c10::SymInt& value) { values_.emplace_back(value)
 void PackWriter::optional_sym_int(const std::optional<c10::SymInt>& value) {
   values_.push_back(optional_ivalue(value));
 }
-void PackWriter::sym_int_list(const std::vector<c10::SymInt>& value) {
-  values_.push_back(sym_int_list_ivalue(value));
-}
+void PackWriter::sym_int_list(const std::vector<c10::SymInt>& value) { values_.push_back(sym_int_list_ivalue(value)); }
 void PackWriter::optional_sym_int_list(const c10::OptionalArray<c10::SymInt>& value) {
   values_.push_back(value.list.has_value() ? sym_int_list_ivalue(*value.list) : IValue());
 }
 void PackWriter::floating(double value) { values_.emplace_back(value); }
 void PackWriter::optional_floating(std::optional<double> value) { values_.push_back(optional_ivalue(value)); }
 void PackWriter::scalar(const at::Scalar& value) { values_.emplace_back(value); }
-void PackWriter::optional_scalar(const std::optional<at::Scalar>& value) {
-  values_.push_back(optional_ivalue(value));
-}
+void PackWriter::optional_scalar(const std::optional<at::Scalar>& value) { values_.push_back(optional_ivalue(value)); }
 
 void PackWriter::scalar_list(const std::vector<at::Scalar>& value) {
   // torch empties the list when it releases it and raises no flag; no forward that made a node took an empty one.
@@ -120,9 +116,7 @@ void PackWriter::scalar_type_list(const std::vector<at::ScalarType>& value) {
 
 void PackWriter::layout(at::Layout value) { values_.emplace_back(value); }
 void PackWriter::string(const std::string& value) { values_.emplace_back(value); }
-void PackWriter::optional_string(const std::optional<std::string>& value) {
-  values_.push_back(optional_ivalue(value));
-}
+void PackWriter::optional_string(const std::optional<std::string>& value) { values_.push_back(optional_ivalue(value)); }
 
 void PackWriter::tensor_options(const at::TensorOptions& value) {
   values_.push_back(optional_ivalue(c10::optTypeMetaToScalarType(value.dtype_opt())));

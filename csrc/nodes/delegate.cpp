@@ -25,7 +25,8 @@ const c10::intrusive_ptr<Node>& shared_sink() {
 
 SavedVariable saved(const at::Tensor& value) {
   if (!value.defined()) return SavedVariable();
-  if (value.is_inference()) [[unlikely]] return SavedVariable(torch_private::as_ordinary_tensor(value), false);
+  if (value.is_inference()) [[unlikely]]
+    return SavedVariable(torch_private::as_ordinary_tensor(value), false);
   return SavedVariable(value, /*is_output=*/false);
 }
 

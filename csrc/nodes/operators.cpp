@@ -50,12 +50,11 @@ void register_operators() {
   static std::once_flag once;
   std::call_once(once, [] {
     // Never destroyed: operators must outlive every thread that may still call them while the process ends.
-    auto* library = std::make_unique<torch::Library>(torch::Library::DEF, "backbind", std::nullopt, __FILE__, __LINE__)
-                        .release();
+    auto* library =
+        std::make_unique<torch::Library>(torch::Library::DEF, "backbind", std::nullopt, __FILE__, __LINE__).release();
     for (const Binding* binding : all_bindings()) {
       library->def(binding->schema, {at::Tag::pt2_compliant_tag});
-      library->impl(binding->name,
-                    torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, kernel_for(binding)));
+      library->impl(binding->name, torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, kernel_for(binding)));
       library->impl(binding->name,
                     torch::dispatch(c10::DispatchKey::FuncTorchBatchedDecomposition, kernel_for(binding)));
     }

@@ -121,6 +121,23 @@ void Preconditions::dim(const char* name, std::optional<int64_t> dim, int64_t ra
   if (dim) this->dim(name, *dim, rank);
 }
 
+void Preconditions::distinct_dims(const char* name, const std::vector<int64_t>& dims, int64_t rank) const {
+  for (auto one = dims.begin(); one != dims.end(); ++one) {
+    dim(name, *one, rank);
+    TORCH_CHECK_VALUE(*one >= 0 && std::find(dims.begin(), one, *one) == one, node_, ": '", name,
+                      "' must hold distinct dimensions counted from the front, got ", at::IntArrayRef(dims));
+  }
+}
+
+void Preconditions::distinct_dims(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const {
+  if (const auto plain = plain_sizes(dims)) distinct_dims(name, *plain, rank);
+}
+
+void Preconditions::transformed_dims(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const {
+  if (dims.size() == 1 && dims.front().maybe_as_int() == -1) return;
+  distinct_dims(name, dims, rank);
+}
+
 void Preconditions::joined_along(const char* name, int64_t dim,
                                  const std::vector<std::vector<c10::SymInt>>& sizes) const {
   for (const auto& each : sizes) {
@@ -185,9 +202,8 @@ void Preconditions::element_count(const c10::SymInt& count, std::initializer_lis
   if (!expected) return;
   for (const auto& one : tensors) {
     const auto actual = elements(one.tensor);
-    TORCH_CHECK_VALUE(!actual || *actual == static_cast<uint64_t>(*expected), node_, ": '", one.name,
-                      "' must have ", *expected, " element", plural(static_cast<size_t>(*expected)), ", got ",
-                      *actual);
+    TORCH_CHECK_VALUE(!actual || *actual == static_cast<uint64_t>(*expected), node_, ": '", one.name, "' must have ",
+                      *expected, " element", plural(static_cast<size_t>(*expected)), ", got ", *actual);
   }
 }
 
@@ -205,8 +221,7 @@ void Preconditions::layer_norm(NamedTensor input, c10::SymIntArrayRef shape,
   element_count(static_cast<int64_t>(product(*inner)), parameters);
 }
 
-void Preconditions::repeated(const variable_list& grads, c10::SymIntArrayRef repeats,
-                             c10::SymIntArrayRef sizes) const {
+void Preconditions::repeated(const variable_list& grads, c10::SymIntArrayRef repeats, c10::SymIntArrayRef sizes) const {
   const auto times = plain_sizes(repeats);
   const auto input = plain_sizes(sizes);
   const auto grad = plain_sizes(grads[0]);
@@ -230,8 +245,8 @@ void Preconditions::distances(const variable_list& grads, NamedTensor x1, NamedT
   const auto right = plain_sizes(x2.tensor);
   const auto between = plain_sizes(result.tensor);
   if (!left || !right || !between) return;
-  const bool fits = between->size() >= 2 && left->back() == right->back() &&
-                    between->end()[-2] == left->end()[-2] && between->back() == right->end()[-2];
+  const bool fits = between->size() >= 2 && left->back() == right->back() && between->end()[-2] == left->end()[-2] &&
+                    between->back() == right->end()[-2];
   TORCH_CHECK_VALUE(fits, node_, ": 'result' of sizes ", at::IntArrayRef(*between),
                     " cannot hold the distances between points of sizes ", at::IntArrayRef(*left), " and ",
                     at::IntArrayRef(*right));
@@ -242,7 +257,8 @@ void Preconditions::pair_distances(const variable_list& grads, NamedTensor point
   const auto sizes = plain_sizes(points.tensor);
   const auto pairs = plain_sizes(result.tensor);
   if (!sizes || !pairs) return;
-  const bool fits = sizes->size() == 2 && pairs->size() == 1 && pairs->front() * 2 == sizes->front() * (sizes->front() - 1);
+  const bool fits =
+      sizes->size() == 2 && pairs->size() == 1 && pairs->front() * 2 == sizes->front() * (sizes->front() - 1);
   TORCH_CHECK_VALUE(fits, node_, ": '", result.name, "' of sizes ", at::IntArrayRef(*pairs),
                     " cannot hold the distances between points of sizes ", at::IntArrayRef(*sizes));
 }
@@ -261,9 +277,9 @@ void Preconditions::attention(const variable_list& grads, NamedTensor query, Nam
   const auto outputs = plain_sizes(output.tensor);
   if (!queries || !keys || !values || !outputs) return;
   const auto& [q, k, v, o] = std::tie(*queries, *keys, *values, *outputs);
-  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && o.size() == 4 && k[0] == q[0] &&
-                    v[0] == q[0] && k[3] == q[3] && k[1] == v[1] && k[2] == v[2] && o[0] == q[0] && o[1] == q[1] &&
-                    o[2] == q[2] && o[3] == v[3];
+  const bool fits = q.size() == 4 && k.size() == 4 && v.size() == 4 && o.size() == 4 && k[0] == q[0] && v[0] == q[0] &&
+                    k[3] == q[3] && k[1] == v[1] && k[2] == v[2] && o[0] == q[0] && o[1] == q[1] && o[2] == q[2] &&
+                    o[3] == v[3];
   TORCH_CHECK_VALUE(fits, node_, ": queries, keys, values and output of sizes ", at::IntArrayRef(q), ", ",
                     at::IntArrayRef(k), ", ", at::IntArrayRef(v), " and ", at::IntArrayRef(o), " do not fit together");
   element_count(q[0] * q[1] * q[2], {logsumexp});
@@ -273,8 +289,8 @@ void Preconditions::gates(NamedTensor gates, int64_t count, NamedTensor state) c
   const auto sizes = plain_sizes(gates.tensor);
   const auto one = plain_sizes(state.tensor);
   if (!sizes || !one) return;
-  const bool fits = sizes->size() == 2 && one->size() == 2 && sizes->front() == one->front() &&
-                    sizes->back() == count * one->back();
+  const bool fits =
+      sizes->size() == 2 && one->size() == 2 && sizes->front() == one->front() && sizes->back() == count * one->back();
   TORCH_CHECK_VALUE(fits, node_, ": '", gates.name, "' of sizes ", at::IntArrayRef(*sizes), " is not ", count,
                     " matrices of the sizes of '", state.name, "', ", at::IntArrayRef(*one), ", side by side");
 }

@@ -52,6 +52,11 @@ class Preconditions {
   void dim(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
   void dim(const char* name, const c10::OptionalArray<int64_t>& dims, int64_t rank) const;
   void dim(const char* name, std::optional<int64_t> dim, int64_t rank) const;
+  // Each of the dimensions is counted from the front, and none comes twice.
+  void distinct_dims(const char* name, const std::vector<int64_t>& dims, int64_t rank) const;
+  void distinct_dims(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
+  // The same, or -1 alone: torch transforms the last dimension of a complex tensor under that name too.
+  void transformed_dims(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
   // The list has at least `least` elements.
   void length_at_least(const char* name, size_t length, size_t least) const;
   // Each of the sizes has the dimension along which tensors of these sizes are joined. A tensor of size 0, which cat

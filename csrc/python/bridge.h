@@ -28,8 +28,8 @@ Owned tensor_to_python(const at::Tensor& tensor);
 Owned symbol_to_python(const c10::SymInt& value);
 Owned symbol_to_python(const at::Scalar& value);
 
-// The node behind a Python object (`tensor.grad_fn`), or null for the object of a Python autograd.Function, which has no
-// C++ binding.
+// The node behind a Python object (`tensor.grad_fn`), or null for the object of a Python autograd.Function, which has
+// no C++ binding.
 //
 // Throws TypeError for anything that is not a node.
 c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object);

@@ -14,9 +14,8 @@ namespace backbind::python {
 namespace {
 
 PyObject* make_operators(PyObject* /*module*/, PyObject* /*unused*/) {
-  return guarded([] {
-    return list_of(all_bindings(), [](const Binding* binding) { return make_operator(*binding); }).release();
-  });
+  return guarded(
+      [] { return list_of(all_bindings(), [](const Binding* binding) { return make_operator(*binding); }).release(); });
 }
 
 PyObject* binding_name(PyObject* /*module*/, PyObject* object) {
@@ -48,8 +47,15 @@ PyMethodDef methods[] = {
 };
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "backbind._C", "The compiled part of backbind; use the package instead.", -1, methods,
-    nullptr, nullptr, nullptr, nullptr,
+    PyModuleDef_HEAD_INIT,
+    "backbind._C",
+    "The compiled part of backbind; use the package instead.",
+    -1,
+    methods,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 }  // namespace

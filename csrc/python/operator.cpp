@@ -8,6 +8,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 
 #include <cstddef>
+#include <mutex>
 
 #include "nodes/purity.h"
 #include "python/arguments.h"
@@ -31,25 +32,49 @@ PyTypeObject* operator_type = nullptr;
 
 OperatorObject* as_operator(PyObject* object) { return reinterpret_cast<OperatorObject*>(object); }
 
-// Whether something in this thread wants to see calls of operators: a mode, a functorch transform, a tracer, a profiler.
+// Whether something in this thread wants to see calls of operators: a mode, a functorch transform, a tracer, a
+// profiler.
 bool someone_watches() {
   static const c10::DispatchKeySet watching(
       {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher,
-       c10::DispatchKey::PreDispatch, c10::DispatchKey::Functionalize,
-       c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode});
+       c10::DispatchKey::PreDispatch, c10::DispatchKey::Functionalize, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+       c10::DispatchKey::FuncTorchDynamicLayerBackMode});
   return c10::impl::tls_local_dispatch_key_set().included_.has_any(watching) ||
          at::impl::torch_function_mode_enabled() || c10::impl::dispatch_mode_enabled() ||
          torch::jit::tracer::isTracing() || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
 }
 
+// One thread at a time looks overloads up. torch makes the object on first access, in Python, and two threads in the
+// middle of that would be given two; a graph compares its targets by identity. The GIL is free while a thread waits.
+class LookUp {
+ public:
+  LookUp() {
+    if (mutex().try_lock()) return;
+    Py_BEGIN_ALLOW_THREADS;
+    mutex().lock();
+    Py_END_ALLOW_THREADS;
+  }
+  LookUp(const LookUp&) = delete;
+  LookUp& operator=(const LookUp&) = delete;
+  ~LookUp() { mutex().unlock(); }
+
+ private:
+  // Recursive, because an import or a getter that runs meanwhile may ask for another overload.
+  static std::recursive_mutex& mutex() {
+    static std::recursive_mutex one;
+    return one;
+  }
+};
+
 PyObject* overload_of(OperatorObject* self) {
   if (self->overload == nullptr) {
+    const LookUp look_up;
     const Owned torch = checked(PyImport_ImportModule("torch"));
     const Owned ops = checked(PyObject_GetAttrString(torch.get(), "ops"));
     const Owned ours = checked(PyObject_GetAttrString(ops.get(), "backbind"));
     const Owned packet = checked(PyObject_GetAttrString(ours.get(), self->binding->name));
     Owned overload = checked(PyObject_GetAttrString(packet.get(), "default"));
-    // Another thread may have been faster while Python ran.
+    // Another thread may have been faster while this one waited.
     if (self->overload == nullptr) self->overload = overload.release();
   }
   return self->overload;

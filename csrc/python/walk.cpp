@@ -1,7 +1,7 @@
 #include "python/walk.h"
 
-#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -60,8 +60,8 @@ Owned packed_of(const Step& step) {
 
 Owned step_to_python(const Plan& plan, const Step& step) {
   const auto hooks = hooks_present(*step.node, step.runs);
-  const Owned names = list_of(
-      hooks, [](const std::string& name) { return checked(PyUnicode_FromString(name.c_str())); });
+  const Owned names =
+      list_of(hooks, [](const std::string& name) { return checked(PyUnicode_FromString(name.c_str())); });
   // A step that stops the walk anyway (a hook, an unknown node) is reported, so its saved values stay untouched.
   const Owned packed = hooks.empty() ? packed_of(step) : none();
   const Owned targets = targets_to_python(plan, step);
@@ -89,9 +89,10 @@ PyObject* walk_graph(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_
 PyObject* leaves_of(PyObject* /*module*/, PyObject* roots) {
   return guarded([&] {
     const edge_list edges = leaf_edges(edges_of(roots, "roots"));
-    return list_of(edges, [](const torch::autograd::Edge& edge) {
-             return tensor_to_python(static_cast<torch::autograd::AccumulateGrad&>(*edge.function).variable);
-           })
+    return list_of(edges,
+                   [](const torch::autograd::Edge& edge) {
+                     return tensor_to_python(static_cast<torch::autograd::AccumulateGrad&>(*edge.function).variable);
+                   })
         .release();
   });
 }

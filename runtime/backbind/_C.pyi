@@ -48,8 +48,11 @@ class Operator:
 
 def make_operators() -> list[Operator]: ...
 def binding_name(node: object, /) -> str | None: ...
+
 RawTarget: TypeAlias = tuple[int, int, tuple[list[int], torch.dtype] | None]
-RawStep: TypeAlias = tuple[str, str | None, int, bool, list[str], tuple[object, ...] | None, list[RawTarget | None]]
+RawStep: TypeAlias = tuple[
+    str, str | None, int, bool, list[str], tuple[object, ...] | None, list[RawTarget | None]
+]
 
 def walk(
     roots: list[torch.Tensor], wanted: list[torch.Tensor], /

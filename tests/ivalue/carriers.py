@@ -63,7 +63,11 @@ class Carrier:
         """The live node that keeps ``value``."""
         with ForwardStandIn():
             outputs = self.forward(value)
-        first = outputs if isinstance(outputs, Tensor) else next(one for one in outputs if one.grad_fn is not None)
+        first = (
+            outputs
+            if isinstance(outputs, Tensor)
+            else next(one for one in outputs if one.grad_fn is not None)
+        )
         assert first.grad_fn is not None
         return first.grad_fn
 
@@ -174,7 +178,9 @@ CARRIERS: tuple[Carrier, ...] = (
         _LIST_SIZES,
         seen=False,
     ),
-    Carrier("integer_list", "FlipBackward0", ("dims",), lambda value: aten.flip(_x(), value), lists_of(INT64)),
+    Carrier(
+        "integer_list", "FlipBackward0", ("dims",), lambda value: aten.flip(_x(), value), lists_of(INT64)
+    ),
     Carrier(
         "optional_integer_list",
         "SumBackward1",

@@ -28,7 +28,9 @@ class StandIn(TorchDispatchMode):
         if not self.stands_in_for(func, args):
             return func(*args, **kwargs)
         given = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
-        whole = [given.get(one.name, one.default_value) for one in func._schema.arguments]  # torch leaves out defaults
+        whole = [
+            given.get(one.name, one.default_value) for one in func._schema.arguments
+        ]  # torch leaves out defaults
         self.calls.append((str(func), form(whole)))
         size = len(args[0]) if args and isinstance(args[0], list) else 1
         answers = [_answer(str(one.type), size) for one in func._schema.returns]
@@ -36,7 +38,9 @@ class StandIn(TorchDispatchMode):
 
     def stands_in_for(self, func: Any, args: Sequence[Any]) -> bool:  # noqa: ARG002
         """Whether the call is answered rather than made."""
-        return func is not torch.ops.aten.detach.default  # that is how tensors are kept, not what a formula does
+        return (
+            func is not torch.ops.aten.detach.default
+        )  # that is how tensors are kept, not what a formula does
 
 
 class ForwardStandIn(StandIn):

@@ -150,7 +150,9 @@ def test_through_the_dispatcher(carrier: Carrier, data: DataObject) -> None:
 def _copied(value: Any) -> Any:
     """The same with new tensors; outside inference mode's reach a tensor would still have the operator decomposed."""
     if isinstance(value, Tensor):
-        return torch.ones(value.shape, device=value.device) if value.layout == torch.strided else torch.ones(2)
+        return (
+            torch.ones(value.shape, device=value.device) if value.layout == torch.strided else torch.ones(2)
+        )
     return [_copied(one) for one in value] if isinstance(value, list) else value
 
 
@@ -192,4 +194,6 @@ def test_tensors_made_by_the_user_come_back_as_the_same_objects() -> None:
     index = torch.tensor([0])
     assert any(one is weight for one in inside(backbind.pack((leaf * weight).grad_fn)))
     assert any(one is index for one in inside(backbind.pack(leaf[index].grad_fn)))
-    assert any(one is weight for one in inside(backbind.pack(torch._foreach_mul([leaf], [weight])[0].grad_fn)))
+    assert any(
+        one is weight for one in inside(backbind.pack(torch._foreach_mul([leaf], [weight])[0].grad_fn))
+    )

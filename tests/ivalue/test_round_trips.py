@@ -30,9 +30,17 @@ DTYPES = (
     *(torch.complex32, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.float8_e5m2),
     *(torch.quint8, torch.qint8, torch.qint32, torch.bits8, torch.bits16),
 )
+_MKLDNN: torch.layout = torch.ones(1).to_mkldnn().layout
 LAYOUTS = (
-    *(torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc),
-    *(torch._mkldnn, torch.jagged),
+    *(
+        torch.strided,
+        torch.sparse_coo,
+        torch.sparse_csr,
+        torch.sparse_csc,
+        torch.sparse_bsr,
+        torch.sparse_bsc,
+    ),
+    *(_MKLDNN, torch.jagged),
 )
 
 integers = st.integers(-(2**63), 2**63 - 1)
@@ -51,9 +59,13 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "Scalar": numbers,
     "ScalarType": st.sampled_from(DTYPES),
     "Layout": st.sampled_from(LAYOUTS),
-    "Device": st.sampled_from([torch.device("cpu"), torch.device("meta"), torch.device("cuda", 3), torch.device("cuda")]),
+    "Device": st.sampled_from(
+        [torch.device("cpu"), torch.device("meta"), torch.device("cuda", 3), torch.device("cuda")]
+    ),
     "str": texts,
-    "Tensor": st.builds(torch.zeros, st.lists(st.integers(0, 2), max_size=3), dtype=st.sampled_from(DTYPES[:6])),
+    "Tensor": st.builds(
+        torch.zeros, st.lists(st.integers(0, 2), max_size=3), dtype=st.sampled_from(DTYPES[:6])
+    ),
 }
 
 
@@ -75,7 +87,9 @@ def same(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, float):
-        return (math.isnan(left) and math.isnan(right)) or (left == right and math.copysign(1, left) == math.copysign(1, right))
+        return (math.isnan(left) and math.isnan(right)) or (
+            left == right and math.copysign(1, left) == math.copysign(1, right)
+        )
     if isinstance(left, complex):
         return same(left.real, right.real) and same(left.imag, right.imag)
     return bool(left == right)
@@ -143,19 +157,18 @@ ROWS: dict[str, Row] = {
     ),
     "integer": Row(lambda x, v: x.cumsum(v), "dim", st.integers(-2, 1)),
     "optional_integer": Row(lambda x, v: torch.aminmax(x, dim=v)[0], "dim", st.none() | st.integers(-2, 1)),
-    "list_size": Row(
-        lambda x, v: torch.cat([x] * v), "tensors_size", st.integers(1, 5)
-    ),
+    "list_size": Row(lambda x, v: torch.cat([x] * v), "tensors_size", st.integers(1, 5)),
     "integer_list": Row(lambda x, v: x.amax(v), "dim", _DIMS),
-    "optional_integer_list": Row(
-        lambda x, v: torch.linalg.vector_norm(x, 2, v), "dim", st.none() | _DIMS
-    ),
+    "optional_integer_list": Row(lambda x, v: torch.linalg.vector_norm(x, 2, v), "dim", st.none() | _DIMS),
     "sym_int": Row(lambda x, v: x.select(0, v), "index", st.integers(-3, 2)),
     "optional_sym_int": Row(
         lambda x, v: torch.ops.aten.slice(x, 0, v, None), "start", st.none() | st.integers(-9, 2**63 - 1)
     ),
     "sym_int_list": Row(
-        lambda x, v: x.expand([*v, 3, 4]), "self_sym_sizes", st.lists(st.integers(0, 3), max_size=3), lambda x, v: [3, 4]
+        lambda x, v: x.expand([*v, 3, 4]),
+        "self_sym_sizes",
+        st.lists(st.integers(0, 3), max_size=3),
+        lambda x, v: [3, 4],
     ),
     "optional_sym_int_list": Row(
         lambda x, v: torch.conv1d(x, torch.ones(2, 3, 1), torch.ones(2) if v else None),
@@ -164,11 +177,19 @@ ROWS: dict[str, Row] = {
         lambda _, v: [2] if v else [0],  # what torch saves without a bias
         shape=(1, 3, 4),
     ),
-    "floating": Row(lambda x, v: torch.native_batch_norm(x, None, None, None, None, True, 0.1, v)[0], "eps", floats),
+    "floating": Row(
+        lambda x, v: torch.native_batch_norm(x, None, None, None, None, True, 0.1, v)[0], "eps", floats
+    ),
     "optional_floating": Row(lambda x, v: torch.logit(x, v), "eps", st.none() | st.floats(0, 0.5)),
-    "scalar": Row(lambda x, v: torch.ops.aten.pow.Tensor_Scalar(x, v), "exponent", st.one_of(st.booleans(), integers, floats)),
+    "scalar": Row(
+        lambda x, v: torch.ops.aten.pow.Tensor_Scalar(x, v),
+        "exponent",
+        st.one_of(st.booleans(), integers, floats),
+    ),
     "optional_scalar": Row(
-        lambda x, v: torch.ops.aten.clamp(x, v, 3.0), "min", st.one_of(st.none(), st.integers(-9, 9), st.floats(width=32))
+        lambda x, v: torch.ops.aten.clamp(x, v, 3.0),
+        "min",
+        st.one_of(st.none(), st.integers(-9, 9), st.floats(width=32)),
     ),
     "scalar_list": Row(
         lambda x, v: torch._foreach_mul([x] * len(v), v)[0],
@@ -194,18 +215,31 @@ ROWS: dict[str, Row] = {
         st.sampled_from([torch.strided, torch.sparse_coo, torch.sparse_csr]),
         runs=False,
     ),
-    "string": Row(lambda x, v: torch.nn.functional.gelu(x, approximate=v), "approximate", st.sampled_from(["none", "tanh"])),
+    "string": Row(
+        lambda x, v: torch.nn.functional.gelu(x, approximate=v),
+        "approximate",
+        st.sampled_from(["none", "tanh"]),
+    ),
     "optional_string": Row(
         lambda x, v: torch.div(x, torch.ones(3, 4), rounding_mode=v),
         "rounding_mode",
         st.sampled_from([None, "floor", "trunc"]),
     ),
-    "tensor_options": Row(lambda x, v: x.split(v, 0)[0], "self_options_dtype", st.integers(1, 3), lambda *_: torch.float32),
+    "tensor_options": Row(
+        lambda x, v: x.split(v, 0)[0], "self_options_dtype", st.integers(1, 3), lambda *_: torch.float32
+    ),
     "type_and_size": Row(
-        lambda x, v: torch.select_scatter(torch.ones(3, 4), x[0], 0, v), "src_info_sizes", st.integers(0, 2), lambda *_: [4], runs=False
+        lambda x, v: torch.select_scatter(torch.ones(3, 4), x[0], 0, v),
+        "src_info_sizes",
+        st.integers(0, 2),
+        lambda *_: [4],
+        runs=False,
     ),
     "tensor_geometry": Row(
-        lambda x, v: x.as_strided((2, 2), (4, 1), v), "self_geometry_strides", st.integers(0, 6), lambda *_: [4, 1]
+        lambda x, v: x.as_strided((2, 2), (4, 1), v),
+        "self_geometry_strides",
+        st.integers(0, 6),
+        lambda *_: [4, 1],
     ),
     "integer_lists": Row(
         lambda x, v: torch.block_diag(x, *(torch.ones(one, 2) for one in v)),
@@ -274,7 +308,9 @@ def test_nested_lists_come_apart_as_they_were_put_together(lists: list[list[int]
     tensors = [torch.zeros(one).requires_grad_() for one in lists if len(one) == 2]
     assume(len(tensors) > 0)
     node = torch.block_diag(*tensors).grad_fn
-    packed = dict(zip([one.name for one in backbind.ops.for_node(node).saved], backbind.pack(node)[1:], strict=True))
+    packed = dict(
+        zip([one.name for one in backbind.ops.for_node(node).saved], backbind.pack(node)[1:], strict=True)
+    )
     assert packed["tensors_args_sizes_values"] == [size for tensor in tensors for size in tensor.shape]
     assert packed["tensors_args_sizes_lengths"] == [2] * len(tensors)
 
@@ -287,12 +323,12 @@ def test_tensors_of_every_dtype(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    "layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch._mkldnn, torch.strided], ids=str
+    "layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, _MKLDNN, torch.strided], ids=str
 )
 def test_tensors_of_every_layout(layout: torch.layout) -> None:
     dense = torch.eye(3)
-    tensor = dense.to_mkldnn() if layout == torch._mkldnn else dense
-    if layout not in (torch._mkldnn, torch.strided):
+    tensor = dense.to_mkldnn() if layout == _MKLDNN else dense
+    if layout not in (_MKLDNN, torch.strided):
         tensor = dense.to_sparse(layout=layout)
     (result,) = backbind.ops.TanhBackward0._convert([], [True], tensor)  # type: ignore[attr-defined]
     assert result is tensor

@@ -41,7 +41,9 @@ _CASES = (
         "optional_sym_int_list",
         "ConvolutionBackward0",
         ("bias_sym_sizes_opt",),
-        lambda x: torch.conv1d(x.new_ones(1, 4, 5), x.unsqueeze(-1), x.new_ones(x.shape[0], requires_grad=True)),
+        lambda x: torch.conv1d(
+            x.new_ones(1, 4, 5), x.unsqueeze(-1), x.new_ones(x.shape[0], requires_grad=True)
+        ),
     ),
     Symbolic("scalar", "MulBackward1", ("other",), lambda x: torch.ops.aten.mul.Scalar(x, x.shape[0])),
     Symbolic(
@@ -58,9 +60,13 @@ _CASES = (
         lambda x: torch.as_strided_scatter(x, x[0], (4,), (1,), 0),
     ),
     Symbolic(
-        "sym_int_lists", "CatBackward0", ("tensors_args_sizes_symint_values",), lambda x: torch.cat([x, x * 2])
+        "sym_int_lists",
+        "CatBackward0",
+        ("tensors_args_sizes_symint_values",),
+        lambda x: torch.cat([x, x * 2]),
     ),
 )
+
 
 def test_every_row_that_holds_symbols_is_covered() -> None:
     holding = {row.key for row in SAVED_TYPES if any("SymInt" in one.schema for one in row.components)}

@@ -19,7 +19,9 @@ INT64 = st.one_of(
 """What `int` and `SymInt` hold; below -2**62 a SymInt keeps its number elsewhere."""
 FLOATS = st.one_of(
     st.floats(),
-    st.sampled_from([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 5e-324, 1.7976931348623157e308, 0.1]),
+    st.sampled_from(
+        [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 5e-324, 1.7976931348623157e308, 0.1]
+    ),
 )
 COMPLEX = st.builds(complex, FLOATS, FLOATS)
 NUMBERS = st.one_of(st.booleans(), INT64, FLOATS, COMPLEX)
@@ -48,7 +50,10 @@ DIFFERENTIABLE = st.sampled_from(
 ALL_LAYOUTS = tuple(sorted({one for one in vars(torch).values() if isinstance(one, torch.layout)}, key=str))
 LAYOUTS = st.sampled_from(ALL_LAYOUTS)
 DEVICES = st.sampled_from(
-    [torch.device(name) for name in ("cpu", "cpu:0", "meta", "meta:3", "cuda", "cuda:0", "cuda:7", "xpu:1", "mps")]
+    [
+        torch.device(name)
+        for name in ("cpu", "cpu:0", "meta", "meta:3", "cuda", "cuda:0", "cuda:7", "xpu:1", "mps")
+    ]
 )
 
 _QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}

@@ -32,7 +32,9 @@ def test_every_function_of_the_header_has_a_test() -> None:
 def _delegate_of_product(other: Tensor) -> Tensor:
     """The gradient of ``self * other`` with a graph, made by a node struct that saved ``other``."""
     grad = torch.ones(other.shape, requires_grad=True)
-    gradient, _ = backbind.ops.MulBackward0.delegate([grad], [True, False], other, other.dtype, None, other.dtype)
+    gradient, _ = backbind.ops.MulBackward0.delegate(
+        [grad], [True, False], other, other.dtype, None, other.dtype
+    )
     assert gradient is not None
     return gradient
 
@@ -43,7 +45,9 @@ def _delegate_of_product(other: Tensor) -> Tensor:
 def test_keys_decide_whether_a_tensor_is_an_inference_tensor() -> None:
     with torch.inference_mode():
         inference = torch.ones(3)
-    kept = next(one for one in backbind.pack(_delegate_of_product(inference).grad_fn) if isinstance(one, Tensor))
+    kept = next(
+        one for one in backbind.pack(_delegate_of_product(inference).grad_fn) if isinstance(one, Tensor)
+    )
     assert not kept.is_inference(), (
         "adding autograd's keys to TensorImpl::key_set_ no longer makes an inference tensor an ordinary one "
         "(as_ordinary_tensor)"
@@ -160,7 +164,9 @@ def test_the_tracing_flag_keeps_hooks_from_firing() -> None:
             torch._C._autograd._saved_tensors_hooks_set_tracing(before)
         assert before is False, "SavedTensorDefaultHooks::set_tracing no longer gives the flag as it was"
         torch.ones(2, requires_grad=True).exp()
-        assert len(fired) == 1, "hooks stay off behind SavedTensorDefaultHooks::set_tracing (SavedTensorHooksPaused)"
+        assert len(fired) == 1, (
+            "hooks stay off behind SavedTensorDefaultHooks::set_tracing (SavedTensorHooksPaused)"
+        )
 
 
 @pytest.mark.parametrize("tracing", [False, True])
@@ -179,9 +185,9 @@ def test_delegates_put_the_flag_back(tracing: bool) -> None:
 
 def test_node_structs_take_a_sequence_number(installed_torch: TorchInstall) -> None:
     node_header = installed_torch.include / "torch" / "csrc" / "autograd" / "node.h"
-    assert "explicit Node(uint64_t sequence_nr, edge_list&& next_edges = edge_list())" in node_header.read_text(), (
-        "Node has no constructor that takes a sequence number any more (make_delegate, Sink)"
-    )
+    assert (
+        "explicit Node(uint64_t sequence_nr, edge_list&& next_edges = edge_list())" in node_header.read_text()
+    ), "Node has no constructor that takes a sequence number any more (make_delegate, Sink)"
     structs = re.findall(
         r"^struct TORCH_API \w+ : public (Node|TraceableFunction) \{\n#endif\n  using (\w+)::\2;",
         installed_torch.functions_header.read_text(),

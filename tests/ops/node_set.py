@@ -12,9 +12,9 @@ from typing import Any
 
 import backbind
 import torch
-import torch.nn.functional as F
 from backbind._operator import FunctionalOperator
 from torch import Tensor
+from torch.nn import functional
 
 Outputs = Tensor | Sequence[Tensor]
 
@@ -94,8 +94,7 @@ class Made:
 
     def expected(self) -> list[Tensor | None]:
         """What the live node computes."""
-        result = self.node(*self.grads)
-        return list(result) if isinstance(result, tuple) else [result]
+        return run_node(self.node, self.grads)
 
     def reached_inputs(self) -> list[int | None]:
         """For each gradient of the node, the position of the input that it belongs to."""
@@ -104,6 +103,12 @@ class Made:
             by_identity.get(id(node.variable)) if node is not None and hasattr(node, "variable") else None
             for node, _ in self.node.next_functions
         ]
+
+
+def run_node(node: Any, grads: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """What a live node computes, called from Python."""
+    result = node(*grads)
+    return list(result) if isinstance(result, tuple) else [result]
 
 
 def as_list(outputs: Outputs) -> list[Tensor]:
@@ -164,6 +169,11 @@ def _attention(q: Tensor, k: Tensor, v: Tensor) -> Outputs:
     return outputs
 
 
+def _split_copy(x: Tensor) -> Outputs:
+    pieces: Sequence[Tensor] = torch.ops.aten.split_copy.Tensor(x, 2, 1)
+    return pieces
+
+
 _ONE = _square(1)
 _TWO = _square(2)
 _THREE = _square(3)
@@ -178,9 +188,9 @@ _ELEMENTWISE = (
     NodeCase("PowBackward1", torch.pow, _TWO, prepare=_positive),
     NodeCase("ClampBackward1", lambda a: a.clamp(-0.7, 0.9), _ONE),
     NodeCase("LogitBackward0", lambda a: torch.logit(a, eps=1e-6), _ONE, prepare=_fraction),
-    NodeCase("GeluBackward0", lambda a: F.gelu(a, approximate="tanh"), _ONE),
-    NodeCase("HardtanhBackward0", F.hardtanh, _ONE),
-    NodeCase("LeakyReluBackward0", lambda a: F.leaky_relu(a, 0.2), _ONE),
+    NodeCase("GeluBackward0", lambda a: functional.gelu(a, approximate="tanh"), _ONE),
+    NodeCase("HardtanhBackward0", functional.hardtanh, _ONE),
+    NodeCase("LeakyReluBackward0", lambda a: functional.leaky_relu(a, 0.2), _ONE),
     NodeCase("AddcmulBackward0", lambda a, b, c: torch.addcmul(a, b, c, value=0.5), _THREE),
     NodeCase("LerpBackward0", lambda a, b: torch.lerp(a, b, 0.3), _TWO),
     NodeCase("WhereBackward0", lambda a, b: torch.where(a > b, a, b), _TWO),
@@ -221,15 +231,17 @@ _SHAPES = (
     NodeCase("StackBackward0", lambda a, b: torch.stack([a, b]), _TWO),
     NodeCase("BlockDiagBackward0", torch.block_diag, lambda n: [(n, 2), (1, 3)]),
     NodeCase("ViewBackward0_copy", lambda a: torch.view_copy(a, (-1,)), _ONE),
-    NodeCase("SplitBackward0_copy", lambda a: torch.split_copy(a, 2, 1), _ONE),
+    NodeCase("SplitBackward0_copy", _split_copy, _ONE),
     NodeCase("SliceBackward0_copy", lambda a: torch.slice_copy(a, 1, 1, 3), _ONE),
 )
 
 _INDEXING = (
     NodeCase("IndexBackward0", lambda a: a[:, _index(4, 3)], _ONE),
     NodeCase("GatherBackward0", lambda a: a.gather(1, _index(4, a.shape[0], 2)), _ONE),
-    NodeCase("ScatterReduceBackward0", lambda a, b: a.scatter_reduce(1, _index(4, *b.shape), b, "mean"), _TWO),
-    NodeCase("EmbeddingBackward0", lambda a: F.embedding(_index(3, 5), a), _ONE),
+    NodeCase(
+        "ScatterReduceBackward0", lambda a, b: a.scatter_reduce(1, _index(4, *b.shape), b, "mean"), _TWO
+    ),
+    NodeCase("EmbeddingBackward0", lambda a: functional.embedding(_index(3, 5), a), _ONE),
 )
 
 _LINEAR_ALGEBRA = (
@@ -245,30 +257,34 @@ _LINEAR_ALGEBRA = (
 _NETWORKS = (
     NodeCase(
         "ConvolutionBackward0",
-        lambda x, w, b: F.conv2d(x, w, b, padding=1),
+        lambda x, w, b: functional.conv2d(x, w, b, padding=1),
         lambda n: [(n, 2, 5, 5), (3, 2, 3, 3), (3,)],
         smooth=False,  # too many elements for finite differences
     ),
-    NodeCase("NativeLayerNormBackward0", lambda x, w, b: F.layer_norm(x, (4,), w, b), lambda n: [(n, 4), (4,), (4,)]),
+    NodeCase(
+        "NativeLayerNormBackward0",
+        lambda x, w, b: functional.layer_norm(x, (4,), w, b),
+        lambda n: [(n, 4), (4,), (4,)],
+    ),
     NodeCase("NativeBatchNormBackward0", _batch_norm, lambda n: [(n, 3), (3,), (3,)]),
-    NodeCase("AvgPool2DBackward0", lambda x: F.avg_pool2d(x, 2), lambda n: [(n, 1, 4, 4)]),
+    NodeCase("AvgPool2DBackward0", lambda x: functional.avg_pool2d(x, 2), lambda n: [(n, 1, 4, 4)]),
     NodeCase(
         "MaxPool2DWithIndicesBackward0",
-        lambda x: F.max_pool2d(x, 2, return_indices=True),
+        lambda x: functional.max_pool2d(x, 2, return_indices=True),
         lambda n: [(n, 1, 4, 4)],
     ),
     NodeCase(
         "UpsampleBilinear2DBackward0",
-        lambda x: torch._C._nn.upsample_bilinear2d(x, (4, 4), False),
+        lambda x: torch.ops.aten.upsample_bilinear2d(x, (4, 4), False),
         lambda n: [(n, 1, 2, 2)],
     ),
     NodeCase(
         "BinaryCrossEntropyWithLogitsBackward0",
-        lambda x, y: F.binary_cross_entropy_with_logits(x, y),
+        lambda x, y: functional.binary_cross_entropy_with_logits(x, y),
         _TWO,
         prepare=_fraction,
     ),
-    NodeCase("NllLossBackward0", lambda x: F.nll_loss(x, _index(4, x.shape[0])), _ONE),
+    NodeCase("NllLossBackward0", lambda x: functional.nll_loss(x, _index(4, x.shape[0])), _ONE),
     NodeCase(
         "ScaledDotProductFlashAttentionForCpuBackward0",
         _attention,

@@ -31,7 +31,9 @@ def tanh(*args: Any, **kwargs: Any) -> object:
 
 
 def test_too_few_arguments() -> None:
-    assert message(TypeError, lambda: tanh()) == "TanhBackward0() is missing argument 'grads' (position 1 of 3)"
+    assert (
+        message(TypeError, lambda: tanh()) == "TanhBackward0() is missing argument 'grads' (position 1 of 3)"
+    )
     assert message(TypeError, lambda: tanh([T], [True])) == (
         "TanhBackward0() is missing argument 'result' (position 3 of 3)"
     )
@@ -45,7 +47,10 @@ def test_too_many_arguments() -> None:
 
 
 def test_argument_given_twice() -> None:
-    assert message(TypeError, lambda: tanh([T], [True], T, result=T)) == "TanhBackward0() got argument 'result' twice"
+    assert (
+        message(TypeError, lambda: tanh([T], [True], T, result=T))
+        == "TanhBackward0() got argument 'result' twice"
+    )
 
 
 def test_unknown_keyword_with_a_suggestion() -> None:
@@ -112,27 +117,62 @@ def test_wrong_lengths_of_the_leading_arguments() -> None:
 
 # One operator and argument for each kind of argument, and values that are of no such kind.
 _KINDS: dict[str, tuple[str, str, str, list[tuple[object, str]]]] = {
-    "Tensor?": ("TanhBackward0", "result", "Tensor | None", [(1, "int"), ([T], "list"), (np.ones(2), "numpy.ndarray")]),
+    "Tensor?": (
+        "TanhBackward0",
+        "result",
+        "Tensor | None",
+        [(1, "int"), ([T], "list"), (np.ones(2), "numpy.ndarray")],
+    ),
     "Tensor[]": (
         "ForeachAbsBackward0",
         "self",
         "Sequence[Tensor]",
         [(T, "Tensor"), ([None], "NoneType at position 0"), (7, "int")],
     ),
-    "Tensor?[]": ("IndexBackward0", "indices", "Sequence[Tensor | None]", [(None, "NoneType"), ([T, 2], "int at position 1")]),
+    "Tensor?[]": (
+        "IndexBackward0",
+        "indices",
+        "Sequence[Tensor | None]",
+        [(None, "NoneType"), ([T, 2], "int at position 1")],
+    ),
     "bool": ("SumBackward1", "keepdim", "bool", [(1, "int"), (None, "NoneType")]),
     "bool?": ("NativeDropoutBackward0", "train", "bool | None", [(0, "int"), ("no", "str")]),
-    "int": ("GatherBackward0", "dim", "int", [(1.5, "float"), (None, "NoneType"), (T, "Tensor"), ([1], "list")]),
+    "int": (
+        "GatherBackward0",
+        "dim",
+        "int",
+        [(1.5, "float"), (None, "NoneType"), (T, "Tensor"), ([1], "list")],
+    ),
     "int?": ("AminmaxBackward0", "dim", "int | None", [(1.0, "float"), ([0], "list")]),
-    "int[]": ("AmaxBackward0", "dim", "Sequence[int]", [(1, "int"), ([1, 2.5], "float at position 1"), (None, "NoneType")]),
-    "int[]?": ("SumBackward1", "dim", "Sequence[int] | None", [(1, "int"), ([None], "NoneType at position 0")]),
+    "int[]": (
+        "AmaxBackward0",
+        "dim",
+        "Sequence[int]",
+        [(1, "int"), ([1, 2.5], "float at position 1"), (None, "NoneType")],
+    ),
+    "int[]?": (
+        "SumBackward1",
+        "dim",
+        "Sequence[int] | None",
+        [(1, "int"), ([None], "NoneType at position 0")],
+    ),
     "SymInt": ("SelectBackward0", "index", "int", [(1.5, "float"), (None, "NoneType")]),
     "SymInt?": ("SliceBackward0", "start", "int | None", [("0", "str")]),
-    "SymInt[]": ("ViewBackward0", "self_sym_sizes", "Sequence[int]", [(3, "int"), (["a"], "str at position 0")]),
+    "SymInt[]": (
+        "ViewBackward0",
+        "self_sym_sizes",
+        "Sequence[int]",
+        [(3, "int"), (["a"], "str at position 0")],
+    ),
     "SymInt[]?": ("ConvolutionBackward0", "bias_sym_sizes_opt", "Sequence[int] | None", [(3, "int")]),
     "float": ("CdistBackward0", "p", "float", [("2", "str"), (None, "NoneType"), (1j, "complex")]),
     "float?": ("LogitBackward0", "eps", "float | None", [("x", "str"), (1j, "complex")]),
-    "Scalar": ("PowBackward0", "exponent", "int | float | complex | bool", [("x", "str"), (None, "NoneType"), (T, "Tensor")]),
+    "Scalar": (
+        "PowBackward0",
+        "exponent",
+        "int | float | complex | bool",
+        [("x", "str"), (None, "NoneType"), (T, "Tensor")],
+    ),
     "Scalar?": ("ClampBackward1", "max", "int | float | complex | bool | None", [("x", "str")]),
     "Scalar[]": (
         "ForeachMulBackward1ScalarList",
@@ -140,15 +180,30 @@ _KINDS: dict[str, tuple[str, str, str, list[tuple[object, str]]]] = {
         "Sequence[int | float | complex | bool]",
         [(1.0, "float"), ([1, "x"], "str at position 1")],
     ),
-    "ScalarType": ("MulBackward0", "self_scalar_type", "torch.dtype", [(6, "int"), ("float32", "str"), (None, "NoneType")]),
-    "ScalarType?": ("IndexBackward0", "self_options_dtype", "torch.dtype | None", [(6, "int"), (float, "type")]),
+    "ScalarType": (
+        "MulBackward0",
+        "self_scalar_type",
+        "torch.dtype",
+        [(6, "int"), ("float32", "str"), (None, "NoneType")],
+    ),
+    "ScalarType?": (
+        "IndexBackward0",
+        "self_options_dtype",
+        "torch.dtype | None",
+        [(6, "int"), (float, "type")],
+    ),
     "ScalarType[]": (
         "CatBackward0",
         "tensors_args_scalartypes",
         "Sequence[torch.dtype]",
         [(torch.float32, "torch.dtype"), ([6], "int at position 0")],
     ),
-    "Layout": ("MmBackward0", "self_layout", "torch.layout", [("strided", "str"), (0, "int"), (None, "NoneType")]),
+    "Layout": (
+        "MmBackward0",
+        "self_layout",
+        "torch.layout",
+        [("strided", "str"), (0, "int"), (None, "NoneType")],
+    ),
     "Layout?": ("IndexBackward0", "self_options_layout", "torch.layout | None", [(0, "int")]),
     "Device?": ("IndexBackward0", "self_options_device", "torch.device | None", [("cpu", "str"), (0, "int")]),
     "str": ("GeluBackward0", "approximate", "str", [(b"none", "bytes"), (None, "NoneType")]),
@@ -321,17 +376,18 @@ def test_arguments_that_do_not_fit_together(node: str, name: str, value: object,
 
 
 def test_an_internal_assertion_of_torch_is_put_into_words() -> None:
-    call = lambda: backbind.ops.MaxUnpool2DBackward0([torch.ones(())], [True], torch.ones(3, dtype=torch.int64))  # noqa: E731
+    indices = torch.ones(3, dtype=torch.int64)
+    text = message(RuntimeError, lambda: backbind.ops.MaxUnpool2DBackward0([torch.ones(())], [True], indices))
     assert re.fullmatch(
         r"MaxUnpool2DBackward0: the arguments do not fit together: torch expected indices\.dim\(\) >= dim",
-        message(RuntimeError, call).partition("\n")[0],
+        text.partition("\n")[0],
     )
 
 
 def test_other_sequences_are_as_good_as_lists() -> None:
     x = torch.randn(2, 3, 4)
     grad = torch.randn(2, 3, 4)
-    call = backbind.ops.ViewBackward0
+    call: Any = backbind.ops.ViewBackward0
     (expected,) = call([grad.view(-1)], [True], [2, 3, 4])
     for sizes in ((2, 3, 4), x.shape, range(2, 5), np.array([2, 3, 4]), [np.int64(2), 3, 4]):
         (result,) = call((grad.view(-1),), (True,), sizes)
@@ -340,9 +396,6 @@ def test_other_sequences_are_as_good_as_lists() -> None:
 
 
 def test_an_error_in_a_sequence_reaches_the_caller() -> None:
-    class Broken(list[int]):
-        pass
-
     class Raises:
         def __len__(self) -> int:
             return 2
@@ -350,14 +403,16 @@ def test_an_error_in_a_sequence_reaches_the_caller() -> None:
         def __getitem__(self, position: int) -> int:
             raise KeyError("mine")
 
-    assert message(KeyError, lambda: backbind.ops.ViewBackward0([T], [True], Raises())) == "'mine'"
+    sequence: Any = Raises()
+    assert message(KeyError, lambda: backbind.ops.ViewBackward0([T], [True], sequence)) == "'mine'"
 
 
 def test_namespace_errors() -> None:
-    assert message(AttributeError, lambda: backbind.ops.MulBackwrd0) == (
+    ops: Any = backbind.ops
+    assert message(AttributeError, lambda: ops.MulBackwrd0) == (
         "module 'backbind.ops' has no operator 'MulBackwrd0', did you mean 'MulBackward0'?"
     )
-    assert message(AttributeError, lambda: backbind.ops.zzz) == "module 'backbind.ops' has no operator 'zzz'"
+    assert message(AttributeError, lambda: ops.zzz) == "module 'backbind.ops' has no operator 'zzz'"
     assert message(KeyError, lambda: backbind.ops.get("TanhBackward1")) == repr(
         "no operator for a node called 'TanhBackward1', did you mean 'TanhBackward0'?"
     )

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.ops.node_set import NODE_SET, Made, NodeCase, all_same_bits, tensors_of
+from tests.ops.node_set import NODE_SET, Made, NodeCase, all_same_bits, run_node, tensors_of
 
 Results = list[Tensor | None]
 Call = Callable[[], Results]
@@ -100,7 +100,8 @@ def in_custom_function(call: Call) -> Results:
             return grad
 
     x = torch.ones(2, requires_grad=True)
-    torch.autograd.grad(Calls.apply(x * 2).sum(), x)
+    applied: Tensor = Calls.apply(x * 2)  # type: ignore[no-untyped-call]
+    torch.autograd.grad(applied.sum(), x)
     return results[0]
 
 
@@ -164,6 +165,9 @@ def under_a_dispatch_mode(call: Call) -> Results:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watches(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()  # type: ignore[no-untyped-call]
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return func(*args, **(kwargs or {}))
 
@@ -296,7 +300,10 @@ def test_arguments_stay_as_they_are(case: NodeCase, face: str) -> None:
     made = case.make()
     arguments = [made.grads, *made.packed]
     tensors = list(tensors_of(arguments))
-    before = [(tensor.detach().clone(), tensor._version, tensor.requires_grad, tensor.stride()) for tensor in tensors]
+    before = [
+        (tensor.detach().clone(), tensor._version, tensor.requires_grad, tensor.stride())
+        for tensor in tensors
+    ]
     structure = repr([_shape_of(one) for one in arguments])
     face_of(made, face)(*arguments)
     assert repr([_shape_of(one) for one in arguments]) == structure
@@ -335,7 +342,7 @@ def test_saved_tensor_hooks_see_only_what_the_result_saves(case: NodeCase) -> No
     grads = [grad if grad is None else grad.clone().requires_grad_() for grad in made.grads]
     packed = made.packed
     with _count_packed() as eager:
-        made.node(*grads)
+        run_node(made.node, grads)
     for face in FACES:
         with _count_packed() as ours:
             face_of(made, face)(grads, *packed)

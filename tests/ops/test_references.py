@@ -30,7 +30,9 @@ def _grown(values: Sequence[object], call: Callable[[], object]) -> list[object]
     before = _counts(values)
     for _ in range(_CALLS):
         call()
-    return [value for value, old, new in zip(values, before, _counts(values), strict=True) if new > old + _SLACK]
+    return [
+        value for value, old, new in zip(values, before, _counts(values), strict=True) if new > old + _SLACK
+    ]
 
 
 def _all_objects(arguments: Sequence[Any]) -> list[object]:
@@ -48,7 +50,8 @@ def _quietly(call: Callable[[], object], error: type[Exception]) -> Callable[[],
 _SOME = tuple(
     case
     for case in NODE_SET
-    if case.node in ("MulBackward0", "IndexBackward0", "CatBackward0", "GeluBackward0", "ForeachMulBackward1ScalarList")
+    if case.node
+    in ("MulBackward0", "IndexBackward0", "CatBackward0", "GeluBackward0", "ForeachMulBackward1ScalarList")
 )
 
 

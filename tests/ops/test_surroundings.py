@@ -127,7 +127,9 @@ def test_autocast_changes_nothing(case: NodeCase, dtype: torch.dtype) -> None:
         for cache_enabled in (True, False):
             with torch.autocast("cpu", dtype=dtype, cache_enabled=cache_enabled):
                 _same(way.call(made.operator, made.grads, made.packed), expected, str(way))
-                assert torch.mm(torch.ones(1, 1), torch.ones(1, 1)).dtype == dtype, "autocast is off behind the call"
+                assert torch.mm(torch.ones(1, 1), torch.ones(1, 1)).dtype == dtype, (
+                    "autocast is off behind the call"
+                )
 
 
 def _in_single_precision(case: NodeCase) -> NodeCase:
@@ -271,4 +273,6 @@ def test_a_profiler_sees_the_operators(way: Way) -> None:
     for actual, (operator, _, _, expected) in zip(results, calls, strict=True):
         _same(actual, expected, operator.name)
     names = [event.name for event in profile.function_events]
-    assert [name for name in names if name.startswith("backbind::")] == [f"backbind::{case.node}" for case in NODE_SET]
+    assert [name for name in names if name.startswith("backbind::")] == [
+        f"backbind::{case.node}" for case in NODE_SET
+    ]

@@ -52,7 +52,8 @@ def test_calls_while_other_threads_run_backwards() -> None:
             while not stop.is_set():
                 weight.grad = None
                 run((x @ weight).tanh().sum(), weight)
-                assert weight.grad is None or same_bits(weight.grad, expected)
+                gradient: Tensor | None = weight.grad
+                assert gradient is None or same_bits(gradient, expected)
                 backwards.append(1)
         except BaseException as error:
             failures.append(error)
@@ -112,3 +113,4 @@ def test_the_overload_is_found_once_by_many_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: [operator.overload for operator in operators], range(4)))
     assert all(one == found[0] for one in found)
+    assert found[0] == [getattr(torch.ops.backbind, operator.name).default for operator in operators]

@@ -24,7 +24,9 @@ class Way:
         return self.name
 
 
-def _through_overload(operator: FunctionalOperator, grads: Gradients, packed: Sequence[Any]) -> list[Tensor | None]:
+def _through_overload(
+    operator: FunctionalOperator, grads: Gradients, packed: Sequence[Any]
+) -> list[Tensor | None]:
     results: list[Tensor | None] = operator.overload(grads, *packed)
     return results
 
