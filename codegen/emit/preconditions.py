@@ -74,6 +74,19 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     "_fft_c2c": ('transformed_dims("dim", $dim, gradient_rank(grads, 0))',),
+    **dict.fromkeys(
+        ("amax", "amin"),
+        (
+            'reduced("dim", $dim, $keepdim, {"grads", grads[0]})',
+            'reduced("dim", $dim, $keepdim, {"result", $result})',
+        ),
+    ),
+    "aminmax": (
+        'reduced("dim", $dim, $keepdim, {"grads", grads[0]})',
+        'reduced("dim", $dim, $keepdim, {"grads", grads[1]})',
+        'reduced("dim", $dim, $keepdim, {"min", $min})',
+        'reduced("dim", $dim, $keepdim, {"max", $max})',
+    ),
     "as_strided": ('gradient_sizes(grads, 0, "size", $size)',),
     "as_strided_": ('gradient_sizes(grads, 0, "size", $size)',),
     "_scaled_dot_product_flash_attention_for_cpu": (

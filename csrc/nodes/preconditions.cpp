@@ -138,6 +138,20 @@ void Preconditions::transformed_dims(const char* name, const std::vector<c10::Sy
   distinct_dims(name, dims, rank);
 }
 
+void Preconditions::reduced(const char* name, at::IntArrayRef dims, bool keepdim, NamedTensor tensor) const {
+  if (keepdim || !tensor.tensor.defined()) return;
+  const int64_t rank = tensor.tensor.dim() + static_cast<int64_t>(dims.size());
+  for (const int64_t one : dims) {
+    TORCH_CHECK_VALUE(-rank <= one && one < rank, node_, ": '", tensor.name, "' with ", tensor.tensor.dim(),
+                      " dimension", plural(static_cast<size_t>(tensor.tensor.dim())),
+                      " cannot come from a reduction along the dimensions in '", name, "', ", dims);
+  }
+}
+
+void Preconditions::reduced(const char* name, std::optional<int64_t> dim, bool keepdim, NamedTensor tensor) const {
+  if (dim) reduced(name, at::IntArrayRef(*dim), keepdim, tensor);
+}
+
 void Preconditions::joined_along(const char* name, int64_t dim,
                                  const std::vector<std::vector<c10::SymInt>>& sizes) const {
   for (const auto& each : sizes) {

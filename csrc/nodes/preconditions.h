@@ -57,6 +57,10 @@ class Preconditions {
   void distinct_dims(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
   // The same, or -1 alone: torch transforms the last dimension of a complex tensor under that name too.
   void transformed_dims(const char* name, const std::vector<c10::SymInt>& dims, int64_t rank) const;
+  // The tensor, if there, is what a reduction along `dims` leaves: with the reduced dimensions put back each of `dims`
+  // is one of its dimensions.
+  void reduced(const char* name, at::IntArrayRef dims, bool keepdim, NamedTensor tensor) const;
+  void reduced(const char* name, std::optional<int64_t> dim, bool keepdim, NamedTensor tensor) const;
   // The list has at least `least` elements.
   void length_at_least(const char* name, size_t length, size_t least) const;
   // Each of the sizes has the dimension along which tensors of these sizes are joined. A tensor of size 0, which cat

@@ -375,6 +375,50 @@ def test_arguments_that_do_not_fit_together(node: str, name: str, value: object,
         assert message(ValueError, lambda: face(*arguments)) == text  # noqa: B023
 
 
+_COMPLEX = torch.ones(2, 3, dtype=torch.complex64)
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"),
+    [
+        ([0, 0], "'dim' must hold distinct dimensions counted from the front, got [0, 0]"),
+        ([1, -1], "'dim' must hold distinct dimensions counted from the front, got [1, -1]"),
+        ([-2], "'dim' must hold distinct dimensions counted from the front, got [-2]"),
+        ([2], "'dim' must be a dimension of a tensor with 2 dimensions, got 2"),
+    ],
+)
+def test_dimensions_that_torch_would_transform_without_looking(dims: list[int], text: str) -> None:
+    ops = backbind.ops
+    assert message(ValueError, lambda: ops.FftC2CBackward0([_COMPLEX], [True], dims, True, 0)) == (
+        f"FftC2CBackward0: {text}"
+    )
+    assert message(ValueError, lambda: ops.FftC2RBackward0([_COMPLEX.real], [True], dims, 0)) == (
+        f"FftC2RBackward0: {text}"
+    )
+    assert message(ValueError, lambda: ops.FftR2CBackward0([_COMPLEX], [True], dims, 0, True, _COMPLEX.real)) == (
+        f"FftR2CBackward0: {text}"
+    )
+
+
+def test_the_last_dimension_may_be_transformed_by_a_negative_number() -> None:
+    x = torch.randn(2, 3, dtype=torch.complex64, requires_grad=True)
+    node: Any = torch.ops.aten._fft_c2c(x, [-1], 0, True).grad_fn
+    (result,) = backbind.ops.for_node(node)([_COMPLEX], *backbind.pack(node))
+    assert torch.equal(torch.view_as_real(result), torch.view_as_real(node(_COMPLEX)))
+
+
+@pytest.mark.parametrize("missing", ["grads", "min", "max"])
+def test_reduced_dimensions_that_are_not_there(missing: str) -> None:
+    x, reduced = torch.ones(1, 2, 3, 3, 3), torch.ones(3)
+    given = {one: torch.ones(1, 2, 3, 3) for one in ("grads", "min", "max")} | {missing: reduced}
+    call = lambda: backbind.ops.AminmaxBackward0(  # noqa: E731
+        [given["grads"], None], [True], 4, False, x, given["max"], given["min"]
+    )
+    assert message(ValueError, call) == (
+        f"AminmaxBackward0: '{missing}' with 1 dimension cannot come from a reduction along the dimensions in 'dim', [4]"
+    )
+
+
 def test_an_internal_assertion_of_torch_is_put_into_words() -> None:
     indices = torch.ones(3, dtype=torch.int64)
     text = message(RuntimeError, lambda: backbind.ops.MaxUnpool2DBackward0([torch.ones(())], [True], indices))
