@@ -75,6 +75,10 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
     ),
     "_fft_c2c": ('transformed_dims("dim", $dim, gradient_rank(grads, 0))',),
     **dict.fromkeys(
+        ("_softmax", "_log_softmax", "_masked_softmax"),
+        ('gradient_sizes(grads, 0, {"result", $result})',),
+    ),
+    **dict.fromkeys(
         ("amax", "amin"),
         (
             'reduced("dim", $dim, $keepdim, {"grads", grads[0]})',

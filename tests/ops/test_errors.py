@@ -395,15 +395,16 @@ def test_dimensions_that_torch_would_transform_without_looking(dims: list[int], 
     assert message(ValueError, lambda: ops.FftC2RBackward0([_COMPLEX.real], [True], dims, 0)) == (
         f"FftC2RBackward0: {text}"
     )
-    assert message(ValueError, lambda: ops.FftR2CBackward0([_COMPLEX], [True], dims, 0, True, _COMPLEX.real)) == (
-        f"FftR2CBackward0: {text}"
-    )
+    assert message(
+        ValueError, lambda: ops.FftR2CBackward0([_COMPLEX], [True], dims, 0, True, _COMPLEX.real)
+    ) == (f"FftR2CBackward0: {text}")
 
 
 def test_the_last_dimension_may_be_transformed_by_a_negative_number() -> None:
     x = torch.randn(2, 3, dtype=torch.complex64, requires_grad=True)
     node: Any = torch.ops.aten._fft_c2c(x, [-1], 0, True).grad_fn
     (result,) = backbind.ops.for_node(node)([_COMPLEX], *backbind.pack(node))
+    assert result is not None
     assert torch.equal(torch.view_as_real(result), torch.view_as_real(node(_COMPLEX)))
 
 
@@ -415,7 +416,8 @@ def test_reduced_dimensions_that_are_not_there(missing: str) -> None:
         [given["grads"], None], [True], 4, False, x, given["max"], given["min"]
     )
     assert message(ValueError, call) == (
-        f"AminmaxBackward0: '{missing}' with 1 dimension cannot come from a reduction along the dimensions in 'dim', [4]"
+        f"AminmaxBackward0: '{missing}' with 1 dimension cannot come from a reduction along the dimensions in 'dim', "
+        "[4]"
     )
 
 

@@ -1,8 +1,8 @@
 """An operator computes the same whatever surrounds the call, and leaves its surroundings as they were.
 
-A node struct looks around: at the backward that runs, at saved_tensors_hooks, at whether its tensors were made in
-inference mode, at the modes of the thread. Every surrounding here is one in which such a look would change the result,
-a hook would fire, or something would be left changed.
+A node struct looks around: at the backward that runs, at saved_tensors_hooks, at the modes of the thread. Every
+surrounding here is one in which such a look would change the result, a hook would fire, or something would be left
+changed. test_surroundings.py combines them, and adds inference tensors and autocast.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tests.ops.node_set import NODE_SET, Made, NodeCase, all_same_bits, run_node, tensors_of
+from tests.ops.ways import WAYS, Way
 
 Results = list[Tensor | None]
 Call = Callable[[], Results]
@@ -147,11 +148,6 @@ def in_anomaly_mode(call: Call) -> Results:
         return call()
 
 
-def in_autocast(call: Call) -> Results:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        return call()
-
-
 def under_a_torch_function_mode(call: Call) -> Results:
     class Watches(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -218,7 +214,6 @@ SURROUNDINGS: tuple[Callable[[Call], Results], ...] = (
     in_no_grad,
     in_inference_mode,
     in_anomaly_mode,
-    in_autocast,
     under_a_torch_function_mode,
     under_a_dispatch_mode,
     under_the_profiler,
@@ -230,36 +225,25 @@ SURROUNDINGS: tuple[Callable[[Call], Results], ...] = (
 # Without a graph of their own to build, some formulas compute otherwise (and round otherwise): eager does the same.
 _WITHOUT_GRAD_MODE = (under_hooks_that_refuse, in_no_grad, in_inference_mode)
 
-FACES = ("operator", "delegate", "overload")
-
-
-def face_of(made: Made, name: str) -> Callable[..., Results]:
-    faces: dict[str, Callable[..., Results]] = {
-        "operator": made.operator,
-        "delegate": made.operator.delegate,
-        "overload": made.operator.overload,
-    }
-    return faces[name]
-
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("surround", SURROUNDINGS, ids=lambda surround: surround.__name__)
-def test_surroundings_change_nothing(surround: Callable[[Call], Results], face: str) -> None:
+def test_surroundings_change_nothing(surround: Callable[[Call], Results], way: Way) -> None:
     """Every node of the set gives the same bits, its arguments stay as they are, and no sequence number is used up."""
     for case in NODE_SET:
         made = case.make()
-        call = _call_over_constants(made, face)
+        call = _call_over_constants(made, way)
         with torch.no_grad() if surround in _WITHOUT_GRAD_MODE else contextlib.nullcontext():
             expected = call()
-        assert all_same_bits(surround(call), expected), f"{case} {face} {surround.__name__}"
+        assert all_same_bits(surround(call), expected), f"{case} {way} {surround.__name__}"
 
 
-def _call_over_constants(made: Made, face: str) -> Call:
+def _call_over_constants(made: Made, way: Way) -> Call:
     """A call whose tensors need no gradient, so that nothing else in it wants to save tensors."""
     with torch.no_grad():
         grads, packed = made.grads, _detached(made.packed)
-    return lambda: face_of(made, face)(grads, *packed)
+    return lambda: way.call(made.operator, grads, packed)
 
 
 def _detached(value: Any) -> Any:
@@ -270,42 +254,19 @@ def _detached(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("case", NODE_SET, ids=str)
-def test_tensors_made_in_inference_mode(case: NodeCase, face: str) -> None:
+def test_arguments_stay_as_they_are(case: NodeCase, way: Way) -> None:
     made = case.make()
-    expected = _call_over_constants(made, face)()
-
-    def inferred(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return value.detach().clone()
-        if isinstance(value, list | tuple):
-            return type(value)(inferred(one) for one in value)
-        return value
-
-    with torch.inference_mode():
-        grads, packed = inferred(made.grads), inferred(made.packed)
-    assert all(tensor.is_inference() for tensor in tensors_of([grads, packed]))
-    for mode in (contextlib.nullcontext(), torch.no_grad(), torch.inference_mode()):
-        with mode:
-            results = face_of(made, face)(grads, *packed)
-            with torch.no_grad():
-                without_graph = face_of(made, face)(made.grads, *_detached(made.packed))
-        assert all_same_bits(results, expected) or all_same_bits(results, without_graph)
-
-
-@pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("case", NODE_SET, ids=str)
-def test_arguments_stay_as_they_are(case: NodeCase, face: str) -> None:
-    made = case.make()
-    arguments = [made.grads, *made.packed]
+    grads, packed = made.grads, made.packed
+    arguments = [grads, *packed]
     tensors = list(tensors_of(arguments))
     before = [
         (tensor.detach().clone(), tensor._version, tensor.requires_grad, tensor.stride())
         for tensor in tensors
     ]
     structure = repr([_shape_of(one) for one in arguments])
-    face_of(made, face)(*arguments)
+    way.call(made.operator, grads, packed)
     assert repr([_shape_of(one) for one in arguments]) == structure
     for tensor, (bits, version, requires_grad, strides) in zip(tensors, before, strict=True):
         assert all_same_bits([tensor], [bits])
@@ -319,12 +280,12 @@ def _shape_of(value: object) -> object:
     return [_shape_of(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("case", NODE_SET, ids=str)
-def test_no_sequence_number_is_used_up(case: NodeCase, face: str) -> None:
+def test_no_sequence_number_is_used_up(case: NodeCase, way: Way) -> None:
     """Sequence numbers order a backward: nodes made before and after a call must follow one another."""
     made = case.make()
-    call = _call_over_constants(made, face)
+    call = _call_over_constants(made, way)
     x = torch.ones(1, requires_grad=True)
     before = x.exp().grad_fn
     with torch.no_grad():
@@ -343,9 +304,9 @@ def test_saved_tensor_hooks_see_only_what_the_result_saves(case: NodeCase) -> No
     packed = made.packed
     with _count_packed() as eager:
         run_node(made.node, grads)
-    for face in FACES:
+    for way in WAYS:
         with _count_packed() as ours:
-            face_of(made, face)(grads, *packed)
+            way.call(made.operator, grads, packed)
         assert ours == eager
 
 
@@ -359,13 +320,3 @@ def _count_packed() -> Iterator[list[torch.Size]]:
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         yield seen
-
-
-@pytest.mark.parametrize("face", FACES)
-def test_grad_mode_decides_whether_there_is_a_graph(face: str) -> None:
-    made = next(case for case in NODE_SET if case.node == "MulBackward0").make()
-    with_graph = face_of(made, face)(made.grads, *made.packed)
-    assert all(one is not None and one.requires_grad for one in with_graph)
-    with torch.no_grad():
-        without = face_of(made, face)(made.grads, *made.packed)
-    assert all(one is not None and not one.requires_grad for one in without)

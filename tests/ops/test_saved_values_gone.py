@@ -71,24 +71,33 @@ def test_nothing_to_release(case: NodeCase) -> None:
     assert difference(outcome_of(lambda: expected), outcome_of(made.call)) == ""
 
 
-def _changed(case: NodeCase) -> Iterator[tuple[Made, Tensor]]:
+_CHANGES: dict[str, Callable[[Tensor], object]] = {
+    "by copy": lambda tensor: tensor.copy_(tensor.clone()),
+    "by fill": lambda tensor: tensor.zero_(),
+    "through a view": lambda tensor: tensor[...].copy_(tensor.clone()),
+    "through a detached view": lambda tensor: tensor.detach().zero_(),
+}
+
+
+def _changed(case: NodeCase, change: Callable[[Tensor], object]) -> Iterator[tuple[Made, Tensor]]:
     """The node of a case with one of its saved tensors written over, for each of them."""
     for position in range(len(_saved_tensors(case.make()))):
         made = case.make()
         tensor = _saved_tensors(made)[position]
         if tensor.numel() and torch._debug_has_internal_overlap(tensor) == 0:
             with torch.no_grad():
-                tensor.copy_(tensor.clone())
+                change(tensor)
             yield made, tensor
 
 
 @pytest.mark.parametrize("anomaly", [False, True], ids=["plain", "anomaly mode"])
+@pytest.mark.parametrize("change", _CHANGES)
 @pytest.mark.parametrize("case", [case for case in _KEEPING if _saved_tensors(case.make())], ids=str)
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
-def test_changed_in_place(case: NodeCase, anomaly: bool) -> None:
+def test_changed_in_place(case: NodeCase, change: str, anomaly: bool) -> None:
     refused = 0
     with torch.autograd.set_detect_anomaly(anomaly):
-        for made, tensor in _changed(case):
+        for made, tensor in _changed(case, _CHANGES[change]):
             expected = _error_of(lambda: _run_backward(made))  # noqa: B023
             assert expected is not None
             assert "has been modified by an inplace operation" in expected[1]
@@ -141,3 +150,30 @@ def test_errors_of_unpack_hooks_arrive_as_they_are(error: BaseException) -> None
     with pytest.raises(type(error)) as caught:
         backbind.pack(out.grad_fn)
     assert caught.value is error
+
+
+def test_packing_does_not_release() -> None:
+    made = NODE_SET[0].make()
+    first, second = backbind.pack(made.node), backbind.pack(made.node)
+    assert [one for one in first if not isinstance(one, Tensor)] == [
+        one for one in second if not isinstance(one, Tensor)
+    ]
+    made.outputs[0].sum().backward()
+
+
+def test_pack_refuses_what_has_no_operator() -> None:
+    x = torch.ones(1, requires_grad=True)
+    (accumulate, _), *_ = (x * 2).grad_fn.next_functions  # type: ignore[union-attr]
+    for function in (backbind.pack, backbind.ops.for_node):
+        with pytest.raises(LookupError) as caught:
+            function(accumulate)
+        assert str(caught.value) == (
+            "node 'torch::autograd::AccumulateGrad' has no functional operator: it was not made by an entry of "
+            "derivatives.yaml; backbind.ops lists the nodes that have one"
+        )
+        with pytest.raises(TypeError) as wrong:
+            function(x)
+        assert str(wrong.value) == "expected an autograd node (as in tensor.grad_fn), got Tensor"
+        with pytest.raises(TypeError) as missing:
+            function(None)
+        assert str(missing.value) == "expected an autograd node (as in tensor.grad_fn), got NoneType"
