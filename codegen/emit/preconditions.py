@@ -74,6 +74,7 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         ),
     ),
     "_fft_c2c": ('transformed_dims("dim", $dim, gradient_rank(grads, 0))',),
+    "_prelu_kernel": ('gradient_sizes(grads, 0, {"self", $self})',),
     **dict.fromkeys(
         ("_softmax", "_log_softmax", "_masked_softmax"),
         ('gradient_sizes(grads, 0, {"result", $result})',),

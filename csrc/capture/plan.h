@@ -1,12 +1,12 @@
-// What a walk over a live graph gives: the steps of a backward in the order in which the engine would run them.
+// What a walk over a live graph gives: the steps of a backward in the order in which the engine would run them. A plan
+// holds the structure alone, so that it outlives the graph that it was made from; the nodes lie beside it.
 #pragma once
 
-#include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
 
-#include <cstddef>
-#include <optional>
+#include <cstdint>
+#include <span>
+#include <typeinfo>
 #include <vector>
 
 #include "nodes/binding.h"
@@ -14,28 +14,69 @@
 namespace backbind {
 
 // Where a gradient goes: input `input` of step `step`. Each such pair is a slot, which sums what arrives there.
-struct SlotIndex {
-  size_t step;
-  size_t input;
+struct Target {
+  static constexpr uint32_t kNoEdge = UINT32_MAX;        // the edge leads nowhere
+  static constexpr uint32_t kUnwanted = UINT32_MAX - 1;  // nobody asked for what lies behind the edge
+
+  uint32_t step = kNoEdge;
+  uint32_t input = 0;
+
+  bool is_followed() const { return step < kUnwanted; }
+  bool operator==(const Target&) const = default;
+};
+
+// One gradient that is handed out rather than sent on: input `input` of the step is output `output` of the backward.
+struct HandedOut {
+  uint32_t input;
+  uint32_t output;
 };
 
 // One node, run once.
 struct Step {
-  c10::intrusive_ptr<torch::autograd::Node> node;
+  const std::type_info* type;
   // Null where no binding knows the node: an accumulator, a Python function, a copy of slices ...
   const Binding* binding;
-  // Where each gradient that the node computes goes; nothing where it is not needed.
-  std::vector<std::optional<SlotIndex>> targets;
+  // The slots of its inputs lie side by side.
+  uint32_t first_slot;
+  uint32_t slot_count;
+  // In Plan::targets, one for each edge of the node.
+  uint32_t first_target;
+  uint32_t target_count;
+  // In Plan::handed_out.
+  uint32_t first_handed_out;
+  uint32_t handed_out_count;
   // Whether the node is run; otherwise its incoming gradients are only handed out.
   bool runs;
+  // Whether it is an AccumulateGrad.
+  bool accumulates;
 };
 
 struct Plan {
   std::vector<Step> steps;
+  std::vector<Target> targets;
+  std::vector<HandedOut> handed_out;
   // Where the gradients of the outputs enter, one for each root.
-  std::vector<SlotIndex> roots;
-  // The gradients that are handed out, one for each tensor that was asked for; nothing where it is not reached.
-  std::vector<std::optional<SlotIndex>> gradients;
+  std::vector<Target> roots;
+  // The gradients that are handed out, one for each edge that was asked for; kNoEdge where it is not reached.
+  std::vector<Target> gradients;
+  uint32_t slot_count = 0;
+  // Whether every node but those that run at once when they are ready (accumulators) was made after all that follow
+  // it. Then the order of another graph of this structure is known from its sequence numbers alone.
+  bool follows_sequence = true;
+
+  std::span<const Target> targets_of(const Step& step) const {
+    return {targets.data() + step.first_target, step.target_count};
+  }
+  std::span<const HandedOut> handed_out_by(const Step& step) const {
+    return {handed_out.data() + step.first_handed_out, step.handed_out_count};
+  }
+  uint32_t slot_of(const Target& target) const { return steps[target.step].first_slot + target.input; }
 };
+
+// The nodes of a live graph, one for each step of a plan. They live as long as the graph does.
+using LiveNodes = std::vector<torch::autograd::Node*>;
+
+// The sequence number of nodes that the engine runs as soon as they are ready.
+constexpr uint64_t kAtOnce = UINT64_MAX;
 
 }  // namespace backbind

@@ -18,9 +18,11 @@ namespace {
 
 // What is known of a node before the order is made.
 struct Reached {
-  size_t pending = 0;   // edges into it from nodes that run
-  bool needed = false;  // whether it lies before something that is wanted
+  size_t pending = 0;  // edges into it from nodes that run
+  bool runs = false;   // whether it lies before something that is wanted
   bool handed_out = false;
+
+  bool is_visited() const { return runs || handed_out; }
 };
 
 using Graph = std::unordered_map<Node*, Reached>;
@@ -47,26 +49,25 @@ std::vector<Node*> children_first(const edge_list& roots) {
   return order;
 }
 
-Graph explore(const edge_list& roots, const edge_list& wanted) {
+Graph explore(const edge_list& roots, const edge_list& inputs, Wanted wanted, bool everything) {
   const auto order = children_first(roots);
   Graph graph;
   graph.reserve(order.size());
-  for (Node* node : order) graph.emplace(node, Reached());
-  for (const auto& edge : wanted) {
-    if (const auto found = graph.find(edge.function.get()); found != graph.end()) found->second.handed_out = true;
+  for (Node* node : order) graph.emplace(node, Reached{.runs = everything});
+  for (const auto& edge : inputs) {
+    const auto found = graph.find(edge.function.get());
+    if (found == graph.end()) continue;
+    (wanted == Wanted::kHandedOut ? found->second.handed_out : found->second.runs) = true;
   }
   for (Node* node : order) {  // children are decided before their parents
     for (const auto& edge : node->next_edges()) {
-      if (!edge.is_valid()) continue;
-      const Reached& child = graph.at(edge.function.get());
-      if (child.needed || child.handed_out) graph.at(node).needed = true;
+      if (edge.is_valid() && graph.at(edge.function.get()).is_visited()) graph.at(node).runs = true;
     }
   }
   for (const auto& [node, reached] : graph) {
-    if (!reached.needed) continue;
+    if (!reached.runs) continue;
     for (const auto& edge : node->next_edges()) {
-      if (!edge.is_valid()) continue;
-      graph.at(edge.function.get()).pending += 1;
+      if (edge.is_valid()) graph.at(edge.function.get()).pending += 1;
     }
   }
   return graph;
@@ -88,7 +89,7 @@ void in_engine_order(const edge_list& roots, Graph& graph, Visit visit) {
     if (!root.is_valid()) continue;
     const Reached& reached = graph.at(root.function.get());
     // A root that another root leads to becomes ready later.
-    if (reached.pending == 0 && (reached.needed || reached.handed_out) && started.insert(root.function.get()).second) {
+    if (reached.pending == 0 && reached.is_visited() && started.insert(root.function.get()).second) {
       ready.push(root.function.get());
     }
   }
@@ -96,41 +97,90 @@ void in_engine_order(const edge_list& roots, Graph& graph, Visit visit) {
     Node* node = ready.top();
     ready.pop();
     visit(node);
-    if (!graph.at(node).needed) continue;
+    if (!graph.at(node).runs) continue;
     for (const auto& edge : node->next_edges()) {
       if (!edge.is_valid()) continue;
       Reached& child = graph.at(edge.function.get());
-      if (--child.pending == 0 && (child.needed || child.handed_out)) ready.push(edge.function.get());
+      if (--child.pending == 0 && child.is_visited()) ready.push(edge.function.get());
     }
   }
 }
 
+// Fills a plan in while the walk visits one node after another.
+class Planner {
+ public:
+  explicit Planner(const Graph& graph) : graph_(graph) {}
+
+  void visit(Node* node) {
+    positions_.emplace(node, static_cast<uint32_t>(walk_.nodes.size()));
+    const bool runs = graph_.at(node).runs;
+    const bool accumulates = dynamic_cast<AccumulateGrad*>(node) != nullptr;
+    walk_.plan.steps.push_back({.type = &typeid(*node),
+                                .binding = runs ? find_binding(*node) : nullptr,
+                                .first_slot = walk_.plan.slot_count,
+                                .slot_count = node->num_inputs(),
+                                .first_target = 0,
+                                .target_count = 0,
+                                .first_handed_out = 0,
+                                .handed_out_count = 0,
+                                .runs = runs,
+                                .accumulates = accumulates});
+    walk_.plan.slot_count += node->num_inputs();
+    if (node->sequence_nr() != kAtOnce) {
+      walk_.plan.follows_sequence &= node->sequence_nr() < last_sequence_;
+      last_sequence_ = node->sequence_nr();
+    }
+    walk_.nodes.push_back(node);
+  }
+
+  Walk finish(const edge_list& roots, const edge_list& inputs, Wanted wanted) {
+    Plan& plan = walk_.plan;
+    for (const auto& root : roots) plan.roots.push_back(target_of(root));
+    for (const auto& edge : inputs) {
+      const Target target = target_of(edge);
+      plan.gradients.push_back(target.is_followed() ? target : Target());
+    }
+    std::vector<std::vector<HandedOut>> handed_out(plan.steps.size());
+    if (wanted == Wanted::kHandedOut) {
+      for (uint32_t i = 0; i < plan.gradients.size(); ++i) {
+        if (const Target& from = plan.gradients[i]; from.is_followed())
+          handed_out[from.step].push_back({from.input, i});
+      }
+    }
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      Step& step = plan.steps[i];
+      step.first_target = static_cast<uint32_t>(plan.targets.size());
+      step.target_count = walk_.nodes[i]->num_outputs();
+      for (const auto& edge : walk_.nodes[i]->next_edges()) plan.targets.push_back(target_of(edge));
+      step.first_handed_out = static_cast<uint32_t>(plan.handed_out.size());
+      step.handed_out_count = static_cast<uint32_t>(handed_out[i].size());
+      plan.handed_out.insert(plan.handed_out.end(), handed_out[i].begin(), handed_out[i].end());
+    }
+    return std::move(walk_);
+  }
+
+ private:
+  Target target_of(const torch::autograd::Edge& edge) const {
+    if (!edge.is_valid()) return {};
+    const auto found = positions_.find(edge.function.get());
+    if (found == positions_.end()) return {.step = Target::kUnwanted, .input = edge.input_nr};
+    return {.step = found->second, .input = edge.input_nr};
+  }
+
+  const Graph& graph_;
+  Walk walk_;
+  std::unordered_map<Node*, uint32_t> positions_;
+  uint64_t last_sequence_ = kAtOnce;
+};
+
 }  // namespace
 
-Plan walk(const edge_list& roots, const edge_list& wanted) {
-  Graph graph = explore(roots, wanted);
+Walk walk(const edge_list& roots, const edge_list& inputs, Wanted wanted, bool everything) {
+  Graph graph = explore(roots, inputs, wanted, everything);
   const Graph decided = graph;  // walking counts `pending` down
-  Plan plan;
-  std::unordered_map<Node*, size_t> positions;
-  in_engine_order(roots, graph, [&](Node* node) {
-    positions.emplace(node, plan.steps.size());
-    const bool runs = decided.at(node).needed;
-    plan.steps.push_back({node->getptr(), runs ? find_binding(*node) : nullptr, {}, runs});
-  });
-  const auto slot_of = [&](const torch::autograd::Edge& edge) -> std::optional<SlotIndex> {
-    const auto found = edge.is_valid() ? positions.find(edge.function.get()) : positions.end();
-    if (found == positions.end()) return std::nullopt;
-    return SlotIndex{found->second, edge.input_nr};
-  };
-  for (Step& step : plan.steps) {
-    if (!step.runs) continue;
-    for (const auto& edge : step.node->next_edges()) step.targets.push_back(slot_of(edge));
-  }
-  for (const auto& root : roots) {
-    if (const auto slot = slot_of(root)) plan.roots.push_back(*slot);
-  }
-  for (const auto& edge : wanted) plan.gradients.push_back(slot_of(edge));
-  return plan;
+  Planner planner(decided);
+  in_engine_order(roots, graph, [&](Node* node) { planner.visit(node); });
+  return planner.finish(roots, inputs, wanted);
 }
 
 edge_list leaf_edges(const edge_list& roots) {
@@ -138,7 +188,7 @@ edge_list leaf_edges(const edge_list& roots) {
   for (Node* node : children_first(roots)) {
     if (dynamic_cast<AccumulateGrad*>(node) != nullptr) every.emplace_back(node->getptr(), 0);
   }
-  Graph graph = explore(roots, every);
+  Graph graph = explore(roots, every, Wanted::kHandedOut, /*everything=*/false);
   edge_list leaves;
   in_engine_order(roots, graph, [&](Node* node) {
     if (dynamic_cast<AccumulateGrad*>(node) != nullptr) leaves.emplace_back(node->getptr(), 0);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "capture/plan.h"
+#include "capture/walk.h"
 
 namespace backbind {
 
@@ -17,10 +17,7 @@ struct Fit {
   at::ScalarType dtype;
 };
 
-// How a gradient of `from` must be fitted to the slot `to` of `plan`, or nothing where it is known to fit already.
-std::optional<Fit> fit_for(const Plan& plan, const Step& from, SlotIndex to);
-
-// How the gradient of an output must look to enter the slot `to`.
-Fit fit_of(const Plan& plan, SlotIndex to);
+// How a gradient of the step `from` must be fitted to the slot `to`, or nothing where it is known to fit already.
+std::optional<Fit> fit_for(const Walk& walk, size_t from, const Target& to);
 
 }  // namespace backbind

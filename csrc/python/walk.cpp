@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <ranges>
+
 #include "capture/walk.h"
 #include "graph/fit.h"
 #include "hooks/present.h"
@@ -33,7 +35,11 @@ edge_list edges_of(PyObject* tensors, const char* what) {
 
 Owned none() { return checked(Py_BuildValue("")); }
 
-Owned slot_to_python(const SlotIndex& slot) { return checked(Py_BuildValue("(nn)", slot.step, slot.input)); }
+// None where the edge is not followed.
+Owned slot_to_python(const Target& target) {
+  if (!target.is_followed()) return none();
+  return checked(Py_BuildValue("(II)", target.step, target.input));
+}
 
 Owned fit_to_python(const std::optional<Fit>& fit) {
   if (!fit.has_value()) return none();
@@ -41,34 +47,36 @@ Owned fit_to_python(const std::optional<Fit>& fit) {
   return checked(Py_BuildValue("(OO)", sizes.get(), torch::getTHPDtype(fit->dtype)));
 }
 
-Owned targets_to_python(const Plan& plan, const Step& step) {
-  return list_of(step.targets, [&](const std::optional<SlotIndex>& target) {
-    if (!target.has_value()) return none();
-    const Owned fit = fit_to_python(fit_for(plan, step, *target));
-    return checked(Py_BuildValue("(nnO)", target->step, target->input, fit.get()));
+Owned targets_to_python(const Walk& walk, size_t position) {
+  return list_of(walk.plan.targets_of(walk.plan.steps[position]), [&](const Target& target) {
+    if (!target.is_followed()) return none();
+    const Owned fit = fit_to_python(fit_for(walk, position, target));
+    return checked(Py_BuildValue("(IIO)", target.step, target.input, fit.get()));
   });
 }
 
 // needs_input_grad as the walk decided it: an edge whose gradient nobody asked for is not needed.
-Owned packed_of(const Step& step) {
+Owned packed_of(const Walk& walk, size_t position) {
+  const Step& step = walk.plan.steps[position];
   if (step.binding == nullptr) return none();
   std::vector<bool> needed;
-  needed.reserve(step.targets.size());
-  for (const auto& target : step.targets) needed.push_back(target.has_value());
-  return packed_to_python(*step.binding, pack(*step.binding, *step.node, &needed));
+  needed.reserve(step.target_count);
+  for (const Target& target : walk.plan.targets_of(step)) needed.push_back(target.is_followed());
+  return packed_to_python(*step.binding, pack(*step.binding, *walk.nodes[position], &needed));
 }
 
-Owned step_to_python(const Plan& plan, const Step& step) {
-  const auto hooks = hooks_present(*step.node, step.runs);
+Owned step_to_python(const Walk& walk, size_t position) {
+  const Step& step = walk.plan.steps[position];
+  torch::autograd::Node& node = *walk.nodes[position];
+  const auto hooks = hooks_present(node, step.runs);
   const Owned names =
       list_of(hooks, [](const std::string& name) { return checked(PyUnicode_FromString(name.c_str())); });
   // A step that stops the walk anyway (a hook, an unknown node) is reported, so its saved values stay untouched.
-  const Owned packed = hooks.empty() ? packed_of(step) : none();
-  const Owned targets = targets_to_python(plan, step);
-  return checked(Py_BuildValue("(szIOOOO)", step.node->name().c_str(),
-                               step.binding != nullptr ? step.binding->name : nullptr,
-                               static_cast<unsigned>(step.node->num_inputs()), step.runs ? Py_True : Py_False,
-                               names.get(), packed.get(), targets.get()));
+  const Owned packed = hooks.empty() ? packed_of(walk, position) : none();
+  const Owned targets = targets_to_python(walk, position);
+  return checked(Py_BuildValue("(szIOOOO)", node.name().c_str(), step.binding != nullptr ? step.binding->name : nullptr,
+                               static_cast<unsigned>(step.slot_count), step.runs ? Py_True : Py_False, names.get(),
+                               packed.get(), targets.get()));
 }
 
 }  // namespace
@@ -76,12 +84,11 @@ Owned step_to_python(const Plan& plan, const Step& step) {
 PyObject* walk_graph(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     TORCH_CHECK_TYPE(count == 2, "walk() takes roots and wanted tensors, got ", count, " arguments");
-    const Plan plan = walk(edges_of(arguments[0], "roots"), edges_of(arguments[1], "inputs"));
-    const Owned steps = list_of(plan.steps, [&](const Step& step) { return step_to_python(plan, step); });
-    const Owned roots = list_of(plan.roots, slot_to_python);
-    const Owned gradients = list_of(plan.gradients, [](const std::optional<SlotIndex>& slot) {
-      return slot.has_value() ? slot_to_python(*slot) : none();
-    });
+    const Walk walked = walk(edges_of(arguments[0], "roots"), edges_of(arguments[1], "inputs"));
+    const Owned steps = list_of(std::views::iota(size_t{0}, walked.nodes.size()),
+                                [&](size_t position) { return step_to_python(walked, position); });
+    const Owned roots = list_of(walked.plan.roots, slot_to_python);
+    const Owned gradients = list_of(walked.plan.gradients, slot_to_python);
     return checked(Py_BuildValue("(OOO)", steps.get(), roots.get(), gradients.get())).release();
   });
 }
