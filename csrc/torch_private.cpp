@@ -2,9 +2,12 @@
 
 #include <ATen/SavedTensorHooks.h>
 #include <c10/core/TensorImpl.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 namespace backbind::torch_private {
+
+using torch::autograd::variable_list;
 
 namespace {
 
@@ -12,6 +15,16 @@ namespace {
 struct KeySetAccess : c10::TensorImpl {
   static constexpr c10::DispatchKeySet c10::TensorImpl::* member() { return &KeySetAccess::key_set_; }
 };
+
+// The language lets an explicit instantiation name a private member; the friend hands it on.
+using DelayedWarnings = torch::autograd::utils::DelayWarningHandler;
+using WarningList = std::vector<c10::Warning> DelayedWarnings::*;
+WarningList delayed_warnings();
+template <WarningList member>
+struct WarningListAccess {
+  friend WarningList delayed_warnings() { return member; }
+};
+template struct WarningListAccess<&DelayedWarnings::warnings_>;
 
 }  // namespace
 
@@ -33,6 +46,16 @@ c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward() {
     if (info.should_execute()) return node->getptr();
   }
   return {};
+}
+
+torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
+                                             torch::autograd::GraphTask& task) {
+  using torch::autograd::InputBuffer;
+  auto& engine = torch::autograd::Engine::get_default_engine();
+  const auto future = engine.execute_with_graph_task(task.shared_from_this(), root, InputBuffer(variable_list()));
+  future->wait();
+  for (const c10::Warning& warning : task.warning_handler_.*delayed_warnings()) c10::warn(warning);
+  return future->value().toTensorVector();
 }
 
 SavedTensorHooksPaused::SavedTensorHooksPaused() : before_(at::SavedTensorDefaultHooks::set_tracing(true)) {}

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/graph_task.h>
 
 namespace backbind::torch_private {
 
@@ -17,6 +18,11 @@ at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor);
 // none is running). Uses the engine's exec_info: a generated node computes only gradients whose edge leads to a node
 // that is wanted there.
 c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward();
+
+// Runs a backward that the engine handed over as the engine itself would have run it, from the task that it made for
+// it. Uses Engine::execute_with_graph_task, and the list in which the engine collects warnings until the end.
+torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
+                                             torch::autograd::GraphTask& task);
 
 // Keeps saved_tensors_hooks from firing while it lives. Uses the flag with which torch itself defers these hooks.
 class SavedTensorHooksPaused {

@@ -5,6 +5,7 @@
 #include "nodes/operators.h"
 #include "nodes/registry.h"
 #include "python/bridge.h"
+#include "python/capture.h"
 #include "python/operator.h"
 #include "python/results.h"
 #include "python/walk.h"
@@ -43,6 +44,16 @@ PyMethodDef methods[] = {
     {"walk", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(walk_graph)), METH_FASTCALL,
      "The steps of a backward in the engine's order, without running it."},
     {"leaves", leaves_of, METH_O, "The leaves that a backward reaches, in the engine's order."},
+    {"new_session", new_session, METH_O, "A session whose backwards run in the named backend."},
+    {"choose_for_thread", choose_for_thread, METH_O, "Sets what this thread's backwards run in; gives what it was."},
+    {"choose_for_process", choose_for_process, METH_O, "Sets what other threads' backwards run in; gives what it was."},
+    {"is_capturing", is_capturing, METH_NOARGS, "Whether a backward of this thread runs in a session."},
+    {"take_engine_entry", take_engine_entry, METH_NOARGS, "Has the engine hand its backwards over."},
+    {"counts", counts_of, METH_O, "The counts of a session, or for None those of the process."},
+    {"forget_plans", forget_plans, METH_NOARGS, "Forgets all plans."},
+    {"clear_counts", clear_counts, METH_NOARGS, "Sets the counts of the process to zero."},
+    {"plans_held", plans_held, METH_NOARGS, "How many plans are kept."},
+    {"set_listener", set_listener, METH_O, "Has a function called with what happens to backwards."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -84,7 +84,10 @@ Owned step_to_python(const Walk& walk, size_t position) {
 PyObject* walk_graph(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     TORCH_CHECK_TYPE(count == 2, "walk() takes roots and wanted tensors, got ", count, " arguments");
-    const Walk walked = walk(edges_of(arguments[0], "roots"), edges_of(arguments[1], "inputs"));
+    // The edges keep the nodes alive: nothing else does so for the accumulator of a leaf that is a root.
+    const edge_list root_edges = edges_of(arguments[0], "roots");
+    const edge_list inputs = edges_of(arguments[1], "inputs");
+    const Walk walked = walk(root_edges, inputs);
     const Owned steps = list_of(std::views::iota(size_t{0}, walked.nodes.size()),
                                 [&](size_t position) { return step_to_python(walked, position); });
     const Owned roots = list_of(walked.plan.roots, slot_to_python);

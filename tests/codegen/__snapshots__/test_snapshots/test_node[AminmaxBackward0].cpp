@@ -41,6 +41,10 @@ variable_list AminmaxBackward0_apply_functional_ivalue(const variable_list& grad
   if (needs_input_grad[0]) check.defined(grads, {"self", self});
   if (needs_input_grad[0]) check.defined(grads, {"max", max});
   if (needs_input_grad[0]) check.defined(grads, {"min", min});
+  if (needs_input_grad[0]) check.reduced("dim", dim, keepdim, {"grads", grads[0]});
+  if (needs_input_grad[0]) check.reduced("dim", dim, keepdim, {"grads", grads[1]});
+  if (needs_input_grad[0]) check.reduced("dim", dim, keepdim, {"min", min});
+  if (needs_input_grad[0]) check.reduced("dim", dim, keepdim, {"max", max});
   return AminmaxBackward0_apply_functional(variable_list(grads), needs_input_grad, dim, keepdim, self, max, min);
 }
 

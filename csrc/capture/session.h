@@ -1,0 +1,72 @@
+// What a caller of capture() holds: which backend runs the backwards of a thread, and what came of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "capture/plan.h"
+#include "capture/request.h"
+
+namespace backbind {
+
+// Runs a plan on a live graph and returns the gradients that are handed out.
+using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, const Request& request);
+
+// Numbers since the start of a session, or of the process.
+struct Counts {
+  uint64_t captures = 0;   // plans made
+  uint64_t replays = 0;    // backwards that a plan of an earlier one ran
+  uint64_t steps = 0;      // nodes run by plans
+  uint64_t fallbacks = 0;  // backwards left to the engine
+  // How often, by the reason in words.
+  std::map<std::string, uint64_t> recapture_reasons;
+  std::map<std::string, uint64_t> fallback_reasons;
+  // Steps of captured plans that run the live node because nothing more is known of it, by the node's name.
+  std::map<std::string, uint64_t> opaque_steps;
+};
+
+// Counts that several threads write.
+class Statistics {
+ public:
+  void update(const std::function<void(Counts&)>& change);
+  Counts read() const;
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  Counts counts_;
+};
+
+struct Session {
+  explicit Session(Backend runner) : backend(runner) {}
+
+  const Backend backend;
+  Statistics statistics;
+};
+
+using SessionPtr = std::shared_ptr<Session>;
+
+// What this thread does with its backwards: run them in `session`, leave them to the engine (a null session), or do as
+// the process does.
+struct ThreadChoice {
+  bool is_made = false;
+  SessionPtr session;
+};
+
+// Sets this thread's choice and returns what it was.
+ThreadChoice exchange_thread_choice(ThreadChoice choice);
+
+// Sets what threads without a choice of their own do, and returns what it was.
+SessionPtr exchange_process_session(SessionPtr session);
+
+// The session in which a backward of this thread runs, or null.
+SessionPtr current_session();
+
+// The counts of the process.
+Statistics& process_statistics();
+
+}  // namespace backbind

@@ -1,0 +1,45 @@
+// The gradients on their way: one place for each input of each step, which sums what arrives there.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
+
+#include <span>
+#include <vector>
+
+#include "capture/plan.h"
+
+namespace backbind {
+
+using torch::autograd::variable_list;
+
+class Slots {
+ public:
+  explicit Slots(size_t count) : gradients_(count) {}
+
+  // Puts a gradient into its slot; an undefined one changes nothing. `consumer` is the node that the slot belongs to.
+  void add(size_t slot, at::Tensor&& gradient, torch::autograd::Node* consumer) {
+    if (!gradient.defined()) return;
+    at::Tensor& here = gradients_[slot];
+    if (!here.defined()) {
+      here = std::move(gradient);
+    } else {
+      sum(here, std::move(gradient), consumer);
+    }
+  }
+
+  // Takes the gradients of a step out, so that nothing here keeps them alive.
+  variable_list take(const Step& step) {
+    const auto begin = gradients_.begin() + step.first_slot;
+    return {std::make_move_iterator(begin), std::make_move_iterator(begin + step.slot_count)};
+  }
+
+  at::Tensor& operator[](size_t slot) { return gradients_[slot]; }
+
+ private:
+  static void sum(at::Tensor& here, at::Tensor&& gradient, torch::autograd::Node* consumer);
+
+  std::vector<at::Tensor> gradients_;
+};
+
+}  // namespace backbind
