@@ -75,11 +75,13 @@ const char* reason_to_fall_back(const Request& request) {
 }
 
 variable_list leave_to_engine(Session& session, const Request& request, const char* reason) {
+  bool is_first = false;
+  process_statistics().update([&](Counts& counts) { is_first = !counts.fallback_reasons.contains(reason); });
   count(session, [&](Counts& counts) {
     counts.fallbacks += 1;
     counts.fallback_reasons[reason] += 1;
   });
-  tell("left to the engine", reason);
+  if (is_first) tell("left to the engine", reason);
   return torch_private::run_in_engine(request.root, request.task);
 }
 

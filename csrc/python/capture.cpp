@@ -46,6 +46,7 @@ class Callable {
   Callable(const Callable&) = delete;
   Callable& operator=(const Callable&) = delete;
   ~Callable() {
+    if (Py_IsInitialized() == 0) return;  // the process ends, and Python went first
     const auto state = PyGILState_Ensure();
     Py_DECREF(object_);
     PyGILState_Release(state);
@@ -54,7 +55,7 @@ class Callable {
   // What the callable raises is for its own author to see; the backward goes on.
   void call(const char* kind, const std::string& text) const {
     const auto state = PyGILState_Ensure();
-    PyObject* result = PyObject_CallFunction(object_, "ss#", kind, text.data(), static_cast<Py_ssize_t>(text.size()));
+    PyObject* result = PyObject_CallFunction(object_, "ss", kind, text.c_str());
     if (result == nullptr) PyErr_WriteUnraisable(object_);
     Py_XDECREF(result);
     PyGILState_Release(state);

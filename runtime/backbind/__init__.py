@@ -9,6 +9,8 @@ Every node of derivatives.yaml is a typed, documented operator of its own::
     operator = backbind.ops.for_node(y.grad_fn)          # backbind.ops.TanhBackward0
     operator([torch.ones(3)], *backbind.pack(y.grad_fn)) # what the autograd engine would compute
 
+``with backbind.capture(): loss.backward()`` runs backwards by plans, faster than the engine does.
+
 ``backbind.trace(loss)`` takes a whole backward apart into a graph of such operators.
 """
 
@@ -21,8 +23,21 @@ from backbind._load import load_compiled_part
 load_compiled_part()
 
 from backbind import ops  # noqa: E402
+from backbind._capture import capture, disable, enable, is_enabled, reset, stats  # noqa: E402
 from backbind._namespace import pack  # noqa: E402
 from backbind.trace import TraceError, leaves, trace  # noqa: E402
 
-__all__ = ["TraceError", "leaves", "ops", "pack", "trace"]
+__all__ = [
+    "TraceError",
+    "capture",
+    "disable",
+    "enable",
+    "is_enabled",
+    "leaves",
+    "ops",
+    "pack",
+    "reset",
+    "stats",
+    "trace",
+]
 __version__ = "0.1.0"

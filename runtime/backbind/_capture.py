@@ -1,0 +1,206 @@
+"""Captures eager backwards and replays them: ``with backbind.capture(): loss.backward()``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ParamSpec, TypeVar, overload
+
+from backbind import _C
+from backbind._torch_private import stock_compiled_autograd_is_active
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_logger = logging.getLogger("backbind.capture")
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What became of the backwards of a session, or of the process."""
+
+    captures: int
+    """Backwards for which a plan was made."""
+    replays: int
+    """Backwards that were run by the plan of an earlier one."""
+    steps: int
+    """Autograd nodes that plans ran."""
+    plans: int
+    """Plans that are held now, by the whole process."""
+    fallbacks: int
+    """Backwards that were left to the autograd engine."""
+    recapture_reasons: Mapping[str, int]
+    """Why a plan that nearly fitted did not, in words, and how often."""
+    fallback_reasons: Mapping[str, int]
+    """Why a backward was left to the engine, in words, and how often."""
+    opaque_steps: Mapping[str, int]
+    """Nodes in captured plans of which nothing more is known than how to call them, by name."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.captures} captures, {self.replays} replays, {self.steps} steps, {self.plans} plans held, "
+            f"{self.fallbacks} left to the engine"
+        ]
+        for title, counted in (
+            ("recaptured because of", self.recapture_reasons),
+            ("left to the engine because of", self.fallback_reasons),
+            ("opaque step", self.opaque_steps),
+        ):
+            lines += [f"  {title} {what}: {count}" for what, count in counted.items()]
+        return "\n".join(lines)
+
+
+class Session:
+    """The backwards that ran under one ``capture()``."""
+
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self._handle = _C.new_session(backend)
+
+    @property
+    def stats(self) -> Stats:
+        """What became of them so far."""
+        return _read(self._handle)
+
+    def __repr__(self) -> str:
+        return f"<backbind session, backend {self.backend!r}: {str(self.stats).partition(chr(10))[0]}>"
+
+
+class Capture:
+    """What `capture` gives: a context manager, which may be entered again and again, and a decorator."""
+
+    def __init__(self, backend: str) -> None:
+        self.session = Session(backend)
+        self._before: list[_C.Choice] = []
+
+    def __enter__(self) -> Session:
+        _take_engine_entry()
+        self._before.append(_C.choose_for_thread(self.session._handle))
+        return self.session
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _C.choose_for_thread(self._before.pop())
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        """``function`` with its backwards captured; all calls share one session, ``function.session``."""
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"capture() cannot decorate {function.__qualname__}(), which stops and goes on while others run; "
+                "enter capture() around the backward inside it"
+            )
+        session = self.session
+
+        @functools.wraps(function)
+        def captured(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            # A choice of its own for each call, because several threads may be inside the function.
+            _take_engine_entry()
+            before = _C.choose_for_thread(session._handle)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _C.choose_for_thread(before)
+
+        captured.session = session  # type: ignore[attr-defined]
+        return captured
+
+
+@overload
+def capture(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
+@overload
+def capture(*, backend: str = ...) -> Capture: ...
+def capture(
+    function: Callable[_P, _R] | None = None, /, *, backend: str = "native"
+) -> Capture | Callable[_P, _R]:
+    """Run the backwards of this thread by plans instead of by the autograd engine.
+
+    The first backward of a kind is captured: a walk over the live graph makes a plan of it, in milliseconds and without
+    running anything. That plan runs this backward and every later one whose graph has the same structure, whatever its
+    sizes and values are. A caller sees what the engine would have done: the same bits, hooks, errors::
+
+        with backbind.capture() as session:
+            for batch in data:
+                loss = model(batch).sum()
+                loss.backward()
+        print(session.stats)
+
+    It is also a decorator, with or without parentheses. Contexts nest; each restores what was there before. While
+    torch's own compiled autograd is active, backwards are left to it.
+
+    Args:
+        function: what to decorate, where there are no parentheses.
+        backend: what runs a plan. ``"native"`` is a loop in C++ that calls the nodes of the live graph.
+
+    Raises:
+        ValueError: no backend has that name.
+        TypeError: the decorated function is a generator or a coroutine.
+    """
+    made = Capture(backend)
+    return made if function is None else made(function)
+
+
+_enabled: list[Session] = []
+"""The session of the whole process while there is one; the engine has one entry for the process too."""
+
+
+def enable(*, backend: str = "native") -> Session:
+    """Capture the backwards of every thread, until `disable`; threads inside ``capture()`` keep their own session.
+
+    Raises:
+        ValueError: no backend has that name.
+    """
+    session = Session(backend)
+    _take_engine_entry()
+    _C.choose_for_process(session._handle)
+    _enabled[:] = [session]
+    return session
+
+
+def disable() -> None:
+    """End what `enable` began."""
+    _C.choose_for_process(None)
+    _enabled.clear()
+
+
+def is_enabled() -> bool:
+    """Whether a backward of this thread would be captured now."""
+    return _C.is_capturing() and not stock_compiled_autograd_is_active()
+
+
+def stats() -> Stats:
+    """What became of all backwards of the process that any session saw."""
+    return _read(None)
+
+
+def reset() -> None:
+    """Forget all plans and set `stats` to zero. Sessions go on, and capture anew."""
+    _C.forget_plans()
+    _C.clear_counts()
+
+
+def _read(handle: _C.SessionHandle | None) -> Stats:
+    captures, replays, steps, fallbacks, recaptures, fallback_reasons, opaque = _C.counts(handle)
+    return Stats(captures, replays, steps, _C.plans_held(), fallbacks, recaptures, fallback_reasons, opaque)
+
+
+def _take_engine_entry() -> None:
+    if stock_compiled_autograd_is_active():
+        _logger.info("torch's compiled autograd is active: backwards are left to it")
+        return
+    try:
+        _C.take_engine_entry()
+    except RuntimeError as error:
+        # Another thread is inside a backward of torch's compiled autograd. This one then runs as eager does.
+        _logger.warning("backwards are left to the engine: %s", error)
+
+
+def _log(kind: str, text: str) -> None:
+    _logger.info("%s: %s", kind, text)
+
+
+_C.set_listener(_log)
