@@ -108,18 +108,22 @@ def hooked(count: int = 200) -> Model:
         x = torch.ones(4, 16)
         for i in range(0, len(model.parameters), 4):
             weight, bias, scale, shift = model.parameters[i : i + 4]
-            x = functional.gelu(functional.layer_norm(functional.linear(x, weight, bias), (16,), scale, shift))
+            x = functional.gelu(
+                functional.layer_norm(functional.linear(x, weight, bias), (16,), scale, shift)
+            )
             x.register_hook(lambda gradient: gradient * 1.0)
             hidden.append(x)
         return x.square().mean()
 
     for parameter in model.parameters[: count // 2]:
-        parameter.register_hook(lambda gradient: None)
+        parameter.register_hook(lambda _: None)
     return Model(f"{count} hooks", model.parameters, forward)
 
 
 def large_matmul() -> Model:
-    module = nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024))
+    module = nn.Sequential(
+        nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024)
+    )
     return _over("large matmul", module, lambda: torch.randn(256, 1024), launch_bound=False)
 
 

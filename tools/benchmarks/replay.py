@@ -53,7 +53,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--rounds", type=int, default=40, help="rounds of which the median is taken")
     parser.add_argument("--only", default="", help="models whose name contains this")
-    parser.add_argument("--no-stock", action="store_true", help="leave stock compiled autograd out: it is slow")
+    parser.add_argument(
+        "--no-stock", action="store_true", help="leave stock compiled autograd out: it is slow"
+    )
     parsed = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows = []
