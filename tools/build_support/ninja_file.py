@@ -15,7 +15,7 @@ from pathlib import Path
 from ninja import ninja_syntax
 
 from tools.build_support.configure import Build, fingerprint
-from tools.build_support.sources import shown
+from tools.build_support.sources import rooms, shown
 
 _SUPPORT = Path(__file__).resolve().parent
 # The one C++ file that each translation unit includes first when there is a precompiled header.
@@ -50,7 +50,7 @@ class _NinjaFile:
         sources = self._build.sources
         # The shards take longest, so they are named first.
         self._compile(sources.generated, "shard", (*flags.common, *flags.generated), header)
-        self._compile(sources.hand_written, "source", (*flags.common, *flags.hand_written), header)
+        self._compile(self._rooms(), "source", (*flags.common, *flags.hand_written), header)
         self._compile(sources.cuda_hosts, "source", (*flags.common, *flags.hand_written), header)
         self._compile_kernels()
         self._link()
@@ -125,6 +125,22 @@ class _NinjaFile:
             )
         self._writer.newline()
 
+    def _rooms(self) -> list[Path]:
+        """One file for each compiler run over hand-written sources; it includes those that are compiled together."""
+        sources = self._build.sources
+        folder = self._build.build_dir / "rooms"
+        folder.mkdir(exist_ok=True)
+        files = []
+        for name, paths in rooms(sources).items():
+            if len(paths) == 1:
+                files.append(paths[0])
+                continue
+            file = folder / f"{name}.cpp"
+            includes = (path.relative_to(sources.include_roots[0]) for path in paths)
+            _write_if_different(file, "".join(f'#include "{path}"\n' for path in includes))
+            files.append(file)
+        return files
+
     def _compile_kernels(self) -> None:
         for path in self._build.sources.cuda_kernels:
             flags = self._flag_file("kernel", self._build.flags.nvcc)
@@ -155,6 +171,8 @@ class _NinjaFile:
         build = self._build
         if path.is_relative_to(build.generated):
             place = Path("generated") / path.relative_to(build.generated)
+        elif path.is_relative_to(build.build_dir):
+            place = path.relative_to(build.build_dir)
         else:
             place = path.relative_to(build.options.root)
         return self._show(build.build_dir / "obj" / place.with_name(f"{place.name}.o"))

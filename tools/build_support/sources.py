@@ -1,9 +1,14 @@
-"""Which files are compiled, and by which of the kinds of flags."""
+"""Which files are compiled, together with which others, and by which of the kinds of flags."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.build_support.errors import BuildError
+
+
+ALONE = frozenset({"python/bridge.cpp"})
+"""Files that are compiled by themselves: this one alone includes torch's own Python headers."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,20 @@ def find_sources(root: Path, generated: Path) -> Sources:
         include_roots=(csrc, shards),
         folders=(csrc, *sorted(path for path in csrc.rglob("*") if path.is_dir()), shards),
     )
+
+
+def rooms(sources: Sources) -> Mapping[str, tuple[Path, ...]]:
+    """The hand-written files that one compiler run takes together, by the name of that run: the files of a folder.
+
+    A compiler spends two seconds on torch's headers before it comes to our first line, even where they are precompiled.
+    """
+    (csrc, *_) = sources.include_roots
+    found: dict[str, list[Path]] = {}
+    for path in sources.hand_written:
+        place = path.relative_to(csrc)
+        room = place.with_suffix("") if str(place) in ALONE or place.parent == Path() else place.parent
+        found.setdefault("_".join(room.parts), []).append(path)
+    return {name: tuple(paths) for name, paths in found.items()}
 
 
 def shown(path: Path, root: Path) -> str:
