@@ -64,6 +64,24 @@ def list_size_field(input_name: str) -> str:
     return f"{input_name}_size_"
 
 
+def formulas(node: str) -> str:
+    """Maps an inline node to the function that holds its formulas.
+
+    >>> formulas("TanhBackward0")
+    'TanhBackward0_formulas'
+    """
+    return f"{node}_formulas"
+
+
+def step(node: str) -> str:
+    """Maps an inline node to the function that runs a live one.
+
+    >>> step("TanhBackward0")
+    'TanhBackward0_step'
+    """
+    return f"{node}_step"
+
+
 def apply_functional(node: str) -> str:
     """Maps a node to its functional backward with typed arguments.
 

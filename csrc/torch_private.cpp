@@ -26,6 +26,20 @@ struct WarningListAccess {
 };
 template struct WarningListAccess<&DelayedWarnings::warnings_>;
 
+using torch::autograd::SavedVariable;
+using SavedHooks = std::unique_ptr<torch::autograd::SavedVariableHooks> SavedVariable::*;
+SavedHooks saved_hooks();
+template <SavedHooks member>
+struct SavedHooksAccess {
+  friend SavedHooks saved_hooks() { return member; }
+};
+template struct SavedHooksAccess<&SavedVariable::hooks_>;
+
+// Never made; see KeySetAccess.
+struct MutexAccess : torch::autograd::Node {
+  static constexpr std::mutex torch::autograd::Node::* member() { return &MutexAccess::mutex_; }
+};
+
 }  // namespace
 
 at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor) {
@@ -57,6 +71,10 @@ torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::aut
   for (const c10::Warning& warning : task.warning_handler_.*delayed_warnings()) c10::warn(warning);
   return future->value().toTensorVector();
 }
+
+bool has_hooks(const torch::autograd::SavedVariable& saved) { return saved.*saved_hooks() != nullptr; }
+
+NodeLock::NodeLock(torch::autograd::Node& node) : lock_(node.*MutexAccess::member()) {}
 
 SavedTensorHooksPaused::SavedTensorHooksPaused() : before_(at::SavedTensorDefaultHooks::set_tracing(true)) {}
 SavedTensorHooksPaused::~SavedTensorHooksPaused() { at::SavedTensorDefaultHooks::set_tracing(before_); }

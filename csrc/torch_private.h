@@ -6,6 +6,9 @@
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <mutex>
 
 namespace backbind::torch_private {
 
@@ -23,6 +26,18 @@ c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward();
 // it. Uses Engine::execute_with_graph_task, and the list in which the engine collects warnings until the end.
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task);
+
+// Whether reading the saved tensor calls a hook. Uses the place where SavedVariable keeps its hooks.
+bool has_hooks(const torch::autograd::SavedVariable& saved);
+
+// Holds the mutex with which a node keeps other threads from its saved values. Uses the protected member Node::mutex_.
+class NodeLock {
+ public:
+  explicit NodeLock(torch::autograd::Node& node);
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+};
 
 // Keeps saved_tensors_hooks from firing while it lives. Uses the flag with which torch itself defers these hooks.
 class SavedTensorHooksPaused {

@@ -71,6 +71,17 @@ class NodeView:
     packs: tuple[str, ...]
     prologue: tuple[str, ...]
     formulas: tuple[FormulaView, ...]
+    formulas_name: str
+    step: str
+    has_step: bool
+    """Whether a live node can be run by its formulas: it is inline, and neither takes nor saves lists of tensors."""
+    step_tensors: tuple[str, ...]
+    """Fields that hold saved tensors."""
+    step_locals: tuple[str, ...]
+    """What they are read into."""
+    step_reads: tuple[str, ...]
+    step_values: tuple[str, ...]
+    """The saved values, as they are handed to the formulas."""
 
     @property
     def argument_count(self) -> int:
@@ -80,6 +91,7 @@ class NodeView:
 def view_node(node: NodeSpec) -> NodeView:
     """The view of one node."""
     is_inline = node.choice.mode is Mode.INLINE
+    tensors = tuple(saved for saved in node.saved if saved.type.is_tensor)
     return NodeView(
         name=node.name,
         schema=node.schema,
@@ -127,6 +139,19 @@ def view_node(node: NodeSpec) -> NodeView:
         packs=tuple(_pack_statement(saved) for saved in node.saved),
         prologue=_prologue(node) if is_inline else (),
         formulas=tuple(_view_formula(node, formula) for formula in _in_order(node)) if is_inline else (),
+        formulas_name=names.formulas(node.name),
+        step=names.step(node.name),
+        has_step=is_inline and not _has_lists(node),
+        step_tensors=tuple(saved.field for saved in tensors),
+        step_locals=tuple(names.argument(saved.name) for saved in tensors),
+        step_reads=tuple(
+            f"const Tensor {names.argument(saved.name)} = "
+            f"node.{saved.field}.unpack({'base.getptr()' if saved.from_output else ''});"
+            for saved in tensors
+        ),
+        step_values=tuple(
+            names.argument(saved.name) if saved.type.is_tensor else f"node.{saved.field}" for saved in node.saved
+        ),
     )
 
 
@@ -141,6 +166,14 @@ def rule_lines(node: NodeSpec) -> tuple[str, ...]:
         text = " ".join(formula.written.split())
         lines.append(f"  {', '.join(formula.inputs)}: {text}")
     return tuple(lines)
+
+
+def _has_lists(node: NodeSpec) -> bool:
+    return (
+        node.gradient_count is None
+        or any(one.is_list for one in node.inputs)
+        or any(saved.type.is_tensor and saved.type.key != "tensor" for saved in node.saved)
+    )
 
 
 def _edge_count(node: NodeSpec) -> str:

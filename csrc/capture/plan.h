@@ -54,6 +54,8 @@ struct Step {
 struct Plan {
   std::vector<Step> steps;
   std::vector<Target> targets;
+  // For each target, whether it is followed.
+  std::vector<uint8_t> wanted;
   std::vector<HandedOut> handed_out;
   // Where the gradients of the outputs enter, one for each root.
   std::vector<Target> roots;
@@ -66,6 +68,9 @@ struct Plan {
 
   std::span<const Target> targets_of(const Step& step) const {
     return {targets.data() + step.first_target, step.target_count};
+  }
+  std::span<const uint8_t> wanted_of(const Step& step) const {
+    return {wanted.data() + step.first_target, step.target_count};
   }
   std::span<const HandedOut> handed_out_by(const Step& step) const {
     return {handed_out.data() + step.first_handed_out, step.handed_out_count};

@@ -151,7 +151,10 @@ class Planner {
       Step& step = plan.steps[i];
       step.first_target = static_cast<uint32_t>(plan.targets.size());
       step.target_count = walk_.nodes[i]->num_outputs();
-      for (const auto& edge : walk_.nodes[i]->next_edges()) plan.targets.push_back(target_of(edge));
+      for (const auto& edge : walk_.nodes[i]->next_edges()) {
+        plan.targets.push_back(target_of(edge));
+        plan.wanted.push_back(plan.targets.back().is_followed() ? 1 : 0);
+      }
       step.first_handed_out = static_cast<uint32_t>(plan.handed_out.size());
       step.handed_out_count = static_cast<uint32_t>(handed_out[i].size());
       plan.handed_out.insert(plan.handed_out.end(), handed_out[i].begin(), handed_out[i].end());

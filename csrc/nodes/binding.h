@@ -10,6 +10,7 @@
 
 #include "ivalue/pack.h"
 #include "ivalue/value_kind.h"
+#include "nodes/step.h"
 
 namespace backbind {
 
@@ -41,6 +42,8 @@ struct Binding {
   // The same through the node struct, whatever `apply` does: the truth that an inline formula is compared with.
   Apply apply_delegate;
   Pack pack;
+  // Null where a live node has to be called as the engine calls it.
+  StepFunction step;
 };
 
 }  // namespace backbind

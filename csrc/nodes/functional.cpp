@@ -7,11 +7,11 @@
 
 namespace backbind {
 
-bool any_defined(const variable_list& grads) {
+bool any_defined(std::span<const at::Tensor> grads) {
   return std::any_of(grads.begin(), grads.end(), [](const at::Tensor& grad) { return grad.defined(); });
 }
 
-void place_list(const char* node, variable_list& grad_inputs, size_t begin, size_t size,
+void place_list(const char* node, std::span<at::Tensor> grad_inputs, size_t begin, size_t size,
                 std::vector<at::Tensor>&& gradients) {
   TORCH_CHECK_VALUE(gradients.size() <= size, node, ": the formula gave ", gradients.size(),
                     " gradients for a list of ", size);

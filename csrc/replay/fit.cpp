@@ -2,7 +2,10 @@
 
 #include <torch/csrc/autograd/engine.h>
 
-#include <sstream>
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <string>
 
 namespace backbind {
 
@@ -28,8 +31,7 @@ bool fits(const InputMetadata& metadata, const at::Tensor& gradient) {
   return dtype.has_value() && *dtype == impl.dtype() && impl.device() == metadata.device();
 }
 
-bool all_fit(const Node& node, const std::vector<at::Tensor>& gradients) {
-  if (gradients.size() != node.num_outputs()) return false;
+bool all_fit(const Node& node, std::span<const at::Tensor> gradients) {
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Edge& edge = node.next_edge(i);
     if (!edge.is_valid() || !gradients[i].defined()) continue;
@@ -38,13 +40,23 @@ bool all_fit(const Node& node, const std::vector<at::Tensor>& gradients) {
   return true;
 }
 
-}  // namespace
-
-void fit_gradients(Node& node, std::vector<at::Tensor>& gradients) {
-  if (all_fit(node, gradients)) return;
+void make_fit(Node& node, std::vector<at::Tensor>& gradients) {
   torch::autograd::validate_outputs(node.next_edges(), gradients, [&](const std::string& problem) {
     return "Function " + node.name() + " returned an " + problem;
   });
+}
+
+}  // namespace
+
+void fit_gradients(Node& node, std::vector<at::Tensor>& gradients) {
+  if (gradients.size() != node.num_outputs() || !all_fit(node, gradients)) make_fit(node, gradients);
+}
+
+void fit_gradients(Node& node, std::span<at::Tensor> gradients) {
+  if (all_fit(node, gradients)) return;
+  std::vector<at::Tensor> movable(std::make_move_iterator(gradients.begin()), std::make_move_iterator(gradients.end()));
+  make_fit(node, movable);
+  std::move(movable.begin(), movable.end(), gradients.begin());
 }
 
 }  // namespace backbind

@@ -1,8 +1,14 @@
 #include "replay/replay.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/ThreadLocalState.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "hooks/run.h"
@@ -15,15 +21,30 @@ using torch::autograd::Node;
 
 namespace {
 
+// Whether no graph is built and nothing in this thread wants to see what is computed: a mode, a transform, a profiler,
+// forward-mode differentiation. Whatever changes that during a backward is foreign code, behind which it is undone.
+bool nobody_watches() {
+  const auto& included = c10::impl::tls_local_dispatch_key_set().included_;
+  return !at::GradMode::is_enabled() && (included - c10::default_included_set).empty() &&
+         !c10::impl::dispatch_mode_enabled() && !at::impl::torch_function_mode_enabled() &&
+         !at::hasThreadLocalCallbacks() && !at::hasGlobalCallbacks() &&
+         torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr;
+}
+
 class Replay {
  public:
   Replay(const Plan& plan, const LiveNodes& nodes, const Request& request)
-      : plan_(plan), nodes_(nodes), request_(request), slots_(plan.slot_count), results_(plan.gradients.size()) {}
+      : plan_(plan), nodes_(nodes), request_(request), slots_(plan.slot_count), results_(plan.gradients.size()) {
+    uint32_t most = 0;
+    for (const Step& step : plan.steps) most = std::max(most, step.target_count);
+    workspace_.resize(most);
+  }
 
   variable_list run() {
     {
       // What the engine sets for each node, above all the grad mode: create_graph decides that, not the caller.
       const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
+      is_simple_ = nobody_watches();
       enter_roots();
       for (size_t i = 0; i < plan_.steps.size(); ++i) run_step(plan_.steps[i], *nodes_[i]);
     }
@@ -43,19 +64,40 @@ class Replay {
 
   void run_step(const Step& step, Node& node) {
     try {
+      if (run_by_formulas(step, node)) return;
       variable_list gradients = slots_.take(step);
       if (step.handed_out_count > 0) hand_out(step, node, gradients);
       if (!step.runs) return;
       variable_list results = call(step, node, std::move(gradients));
-      if (!request_.task.keep_graph_) node.release_variables();
-      const auto targets = plan_.targets_of(step);
-      for (size_t i = 0; i < targets.size(); ++i) send(targets[i], std::move(results[i]));
+      finish(step, node, results);
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
       torch::autograd::Engine::get_default_engine().thread_on_exception(request_.task.shared_from_this(), node.getptr(),
                                                                         error);
       throw;
     }
+  }
+
+  void finish(const Step& step, Node& node, std::span<at::Tensor> results) {
+    if (!request_.task.keep_graph_) node.release_variables();
+    const auto targets = plan_.targets_of(step);
+    for (size_t i = 0; i < targets.size(); ++i) send(targets[i], std::move(results[i]));
+  }
+
+  // Returns whether it could be done.
+  bool run_by_formulas(const Step& step, Node& node) {
+    if (!is_simple_ || step.binding == nullptr || step.binding->step == nullptr || step.handed_out_count > 0)
+      return false;
+    if (has_hooks_before(node) || !node.post_hooks().empty()) return false;
+    const auto gradients = slots_.of(step);
+    if (!std::all_of(gradients.begin(), gradients.end(), is_ordinary)) return false;
+    const std::span<at::Tensor> results(workspace_.data(), step.target_count);
+    if (!step.binding->step(node, {gradients, plan_.wanted_of(step), results})) return false;
+    for (at::Tensor& gradient : gradients) gradient.reset();
+    fit_gradients(node, results);
+    finish(step, node, results);
+    for (at::Tensor& result : results) result.reset();
+    return true;
   }
 
   // A node that does not run has its tensor hooks called for the sake of those who get its gradients.
@@ -115,6 +157,10 @@ class Replay {
   const Request& request_;
   Slots slots_;
   variable_list results_;
+  // Where formulas put their results before they are sent on.
+  std::vector<at::Tensor> workspace_;
+  // Whether formulas may run below the autograd keys.
+  bool is_simple_ = false;
 };
 
 }  // namespace

@@ -34,7 +34,8 @@ class Slots {
     return {std::make_move_iterator(begin), std::make_move_iterator(begin + step.slot_count)};
   }
 
-  at::Tensor& operator[](size_t slot) { return gradients_[slot]; }
+  // The gradients of a step where they lie.
+  std::span<at::Tensor> of(const Step& step) { return {gradients_.data() + step.first_slot, step.slot_count}; }
 
  private:
   static void sum(at::Tensor& here, at::Tensor&& gradient, torch::autograd::Node* consumer);

@@ -1,0 +1,53 @@
+// Running a live node without the autograd engine's and the dispatcher's care for things that are not there: no graph
+// is built, every tensor is an ordinary one, nobody watches.
+#pragma once
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+#include "torch_private.h"
+
+namespace backbind {
+
+// What one run of a node reads and writes besides its saved values.
+struct StepFrame {
+  std::span<const at::Tensor> gradients;  // one for each result of the forward
+  std::span<const uint8_t> wanted;        // for each edge, whether its gradient is
+  std::span<at::Tensor> results;          // one for each edge; undefined before
+};
+
+// Runs a live node that grad mode, dispatch modes and transforms leave alone, below the autograd keys. Returns false,
+// and has done nothing, where it is not as simple as that: hooks on saved tensors, tensors out of the ordinary.
+//
+// Raises what the node's own apply would raise.
+using StepFunction = bool (*)(torch::autograd::Node& node, const StepFrame& frame);
+
+// Whether a formula over this tensor gives the same below the autograd keys: dense memory of the CPU, of no subclass,
+// in no transform, without a pending conjugation or negation. An undefined tensor is as good.
+inline bool is_ordinary(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kOrdinary =
+      c10::DispatchKeySet({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView});
+  return !tensor.defined() || (tensor.key_set() - kOrdinary).empty();
+}
+
+inline bool are_ordinary(std::initializer_list<const at::Tensor*> tensors) {
+  for (const at::Tensor* tensor : tensors) {
+    if (!is_ordinary(*tensor)) return false;
+  }
+  return true;
+}
+
+// Whether reading one of the fields would call hooks of saved_tensors_hooks.
+inline bool any_has_hooks(std::initializer_list<const torch::autograd::SavedVariable*> fields) {
+  for (const auto* field : fields) {
+    if (torch_private::has_hooks(*field)) return true;
+  }
+  return false;
+}
+
+}  // namespace backbind
