@@ -71,4 +71,5 @@ const Binding AminmaxBackward0_binding{
     AminmaxBackward0_arguments,
     &AminmaxBackward0_apply_functional_ivalue,
     &AminmaxBackward0_apply_functional_ivalue,
-    &AminmaxBackward0_pack};
+    &AminmaxBackward0_pack,
+    nullptr};

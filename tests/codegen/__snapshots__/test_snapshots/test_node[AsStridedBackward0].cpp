@@ -58,4 +58,5 @@ const Binding AsStridedBackward0_binding{
     AsStridedBackward0_arguments,
     &AsStridedBackward0_apply_functional_ivalue,
     &AsStridedBackward0_apply_functional_ivalue,
-    &AsStridedBackward0_pack};
+    &AsStridedBackward0_pack,
+    nullptr};

@@ -73,4 +73,5 @@ const Binding AvgPool2DBackwardBackward0_binding{
     AvgPool2DBackwardBackward0_arguments,
     &AvgPool2DBackwardBackward0_apply_functional_ivalue,
     &AvgPool2DBackwardBackward0_apply_functional_ivalue,
-    &AvgPool2DBackwardBackward0_pack};
+    &AvgPool2DBackwardBackward0_pack,
+    nullptr};

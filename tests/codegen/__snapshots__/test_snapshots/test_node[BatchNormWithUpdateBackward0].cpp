@@ -6,7 +6,8 @@
 //
 // inline: every name in its formulas links
 #line 1 "BatchNormWithUpdateBackward0 (generated)"
-variable_list BatchNormWithUpdateBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 3> needs_input_grad,
+static void BatchNormWithUpdateBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 3> needs_input_grad,
     [[maybe_unused]] double eps,
     [[maybe_unused]] const at::Tensor& input,
     [[maybe_unused]] const at::Tensor& running_mean,
@@ -15,7 +16,6 @@ variable_list BatchNormWithUpdateBackward0_apply_functional([[maybe_unused]] var
     [[maybe_unused]] const at::Tensor& result1,
     [[maybe_unused]] const at::Tensor& result2,
     [[maybe_unused]] const at::Tensor& result3) {
-  variable_list grad_inputs(3);
   const auto& grad = grads[0];
   constexpr bool retain_variables = true;
   if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) {
@@ -29,7 +29,37 @@ variable_list BatchNormWithUpdateBackward0_apply_functional([[maybe_unused]] var
     if (needs_input_grad[1]) grad_inputs[1] = std::move(std::get<1>(gradients));
     if (needs_input_grad[2]) grad_inputs[2] = std::move(std::get<2>(gradients));
   }
+}
+
+variable_list BatchNormWithUpdateBackward0_apply_functional(variable_list&& grads, std::array<bool, 3> needs_input_grad,
+    double eps,
+    const at::Tensor& input,
+    const at::Tensor& running_mean,
+    const at::Tensor& running_var,
+    const at::Tensor& weight,
+    const at::Tensor& result1,
+    const at::Tensor& result2,
+    const at::Tensor& result3) {
+  variable_list grad_inputs(3);
+  BatchNormWithUpdateBackward0_formulas(grads, grad_inputs, needs_input_grad, eps, input, running_mean, running_var, weight, result1, result2, result3);
   return grad_inputs;
+}
+
+bool BatchNormWithUpdateBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::BatchNormWithUpdateBackward0&>(base);
+  const torch_private::NodeLock lock(base);
+  if (any_has_hooks({&node.input_, &node.running_mean_, &node.running_var_, &node.weight_, &node.result1_, &node.result2_, &node.result3_})) return false;
+  const Tensor input = node.input_.unpack();
+  const Tensor running_mean = node.running_mean_.unpack();
+  const Tensor running_var = node.running_var_.unpack();
+  const Tensor weight = node.weight_.unpack();
+  const Tensor result1 = node.result1_.unpack(base.getptr());
+  const Tensor result2 = node.result2_.unpack(base.getptr());
+  const Tensor result3 = node.result3_.unpack(base.getptr());
+  if (!are_ordinary({&input, &running_mean, &running_var, &weight, &result1, &result2, &result3})) return false;
+  const at::AutoDispatchBelowAutograd below;
+  BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.eps, input, running_mean, running_var, weight, result1, result2, result3);
+  return true;
 }
 
 variable_list BatchNormWithUpdateBackward0_apply_delegate(variable_list&& grads, std::array<bool, 3> needs_input_grad,
@@ -119,4 +149,5 @@ const Binding BatchNormWithUpdateBackward0_binding{
     BatchNormWithUpdateBackward0_arguments,
     &BatchNormWithUpdateBackward0_apply_functional_ivalue,
     &BatchNormWithUpdateBackward0_apply_delegate_ivalue,
-    &BatchNormWithUpdateBackward0_pack};
+    &BatchNormWithUpdateBackward0_pack,
+    &BatchNormWithUpdateBackward0_step};

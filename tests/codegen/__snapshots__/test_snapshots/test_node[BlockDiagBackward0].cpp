@@ -54,4 +54,5 @@ const Binding BlockDiagBackward0_binding{
     BlockDiagBackward0_arguments,
     &BlockDiagBackward0_apply_functional_ivalue,
     &BlockDiagBackward0_apply_functional_ivalue,
-    &BlockDiagBackward0_pack};
+    &BlockDiagBackward0_pack,
+    nullptr};

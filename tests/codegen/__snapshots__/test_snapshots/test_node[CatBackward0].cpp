@@ -59,4 +59,5 @@ const Binding CatBackward0_binding{
     CatBackward0_arguments,
     &CatBackward0_apply_functional_ivalue,
     &CatBackward0_apply_functional_ivalue,
-    &CatBackward0_pack};
+    &CatBackward0_pack,
+    nullptr};

@@ -9,8 +9,8 @@
 //
 // inline: every name in its formulas links
 #line 1 "CdistBackwardBackward0 (generated)"
-variable_list CdistBackwardBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 4> needs_input_grad) {
-  variable_list grad_inputs(4);
+static void CdistBackwardBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 4> needs_input_grad) {
   if (needs_input_grad[3]) {
     grad_inputs[3] = (
 #line BACKBIND_LINE_CdistBackwardBackward0_cdist BACKBIND_YAML
@@ -39,7 +39,20 @@ variable_list CdistBackwardBackward0_apply_functional([[maybe_unused]] variable_
 #line 1 "CdistBackwardBackward0 (generated)"
     );
   }
+}
+
+variable_list CdistBackwardBackward0_apply_functional(variable_list&& grads, std::array<bool, 4> needs_input_grad) {
+  variable_list grad_inputs(4);
+  CdistBackwardBackward0_formulas(grads, grad_inputs, needs_input_grad);
   return grad_inputs;
+}
+
+bool CdistBackwardBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::CdistBackwardBackward0&>(base);
+  const torch_private::NodeLock lock(base);
+  const at::AutoDispatchBelowAutograd below;
+  CdistBackwardBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0, frame.wanted[3] != 0});
+  return true;
 }
 
 variable_list CdistBackwardBackward0_apply_delegate(variable_list&& grads, std::array<bool, 4> needs_input_grad) {
@@ -88,4 +101,5 @@ const Binding CdistBackwardBackward0_binding{
     CdistBackwardBackward0_arguments,
     &CdistBackwardBackward0_apply_functional_ivalue,
     &CdistBackwardBackward0_apply_delegate_ivalue,
-    &CdistBackwardBackward0_pack};
+    &CdistBackwardBackward0_pack,
+    &CdistBackwardBackward0_step};

@@ -6,7 +6,8 @@
 //
 // inline: every name in its formulas links
 #line 1 "ConvolutionBackward0 (generated)"
-variable_list ConvolutionBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 3> needs_input_grad,
+static void ConvolutionBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 3> needs_input_grad,
     [[maybe_unused]] c10::OptionalArray<c10::SymInt> bias_sym_sizes_opt,
     [[maybe_unused]] const std::vector<c10::SymInt>& dilation,
     [[maybe_unused]] const c10::SymInt& groups,
@@ -16,7 +17,6 @@ variable_list ConvolutionBackward0_apply_functional([[maybe_unused]] variable_li
     [[maybe_unused]] const std::vector<c10::SymInt>& stride,
     [[maybe_unused]] bool transposed,
     [[maybe_unused]] const at::Tensor& weight) {
-  variable_list grad_inputs(3);
   const auto& grad = grads[0];
   if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) {
     const std::array<bool, 3> grad_input_mask{needs_input_grad[0], needs_input_grad[1], needs_input_grad[2]};
@@ -29,7 +29,33 @@ variable_list ConvolutionBackward0_apply_functional([[maybe_unused]] variable_li
     if (needs_input_grad[1]) grad_inputs[1] = std::move(std::get<1>(gradients));
     if (needs_input_grad[2]) grad_inputs[2] = std::move(std::get<2>(gradients));
   }
+}
+
+variable_list ConvolutionBackward0_apply_functional(variable_list&& grads, std::array<bool, 3> needs_input_grad,
+    c10::OptionalArray<c10::SymInt> bias_sym_sizes_opt,
+    const std::vector<c10::SymInt>& dilation,
+    const c10::SymInt& groups,
+    const at::Tensor& input,
+    const std::vector<c10::SymInt>& output_padding,
+    const std::vector<c10::SymInt>& padding,
+    const std::vector<c10::SymInt>& stride,
+    bool transposed,
+    const at::Tensor& weight) {
+  variable_list grad_inputs(3);
+  ConvolutionBackward0_formulas(grads, grad_inputs, needs_input_grad, bias_sym_sizes_opt, dilation, groups, input, output_padding, padding, stride, transposed, weight);
   return grad_inputs;
+}
+
+bool ConvolutionBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::ConvolutionBackward0&>(base);
+  const torch_private::NodeLock lock(base);
+  if (any_has_hooks({&node.input_, &node.weight_})) return false;
+  const Tensor input = node.input_.unpack();
+  const Tensor weight = node.weight_.unpack();
+  if (!are_ordinary({&input, &weight})) return false;
+  const at::AutoDispatchBelowAutograd below;
+  ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, input, node.output_padding, node.padding, node.stride, node.transposed, weight);
+  return true;
 }
 
 variable_list ConvolutionBackward0_apply_delegate(variable_list&& grads, std::array<bool, 3> needs_input_grad,
@@ -119,4 +145,5 @@ const Binding ConvolutionBackward0_binding{
     ConvolutionBackward0_arguments,
     &ConvolutionBackward0_apply_functional_ivalue,
     &ConvolutionBackward0_apply_delegate_ivalue,
-    &ConvolutionBackward0_pack};
+    &ConvolutionBackward0_pack,
+    &ConvolutionBackward0_step};

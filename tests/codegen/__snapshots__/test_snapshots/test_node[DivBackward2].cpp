@@ -63,4 +63,5 @@ const Binding DivBackward2_binding{
     DivBackward2_arguments,
     &DivBackward2_apply_functional_ivalue,
     &DivBackward2_apply_functional_ivalue,
-    &DivBackward2_pack};
+    &DivBackward2_pack,
+    nullptr};

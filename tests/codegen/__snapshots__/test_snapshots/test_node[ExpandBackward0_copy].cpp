@@ -7,9 +7,9 @@
 //
 // inline: every name in its formulas links
 #line 1 "ExpandBackward0_copy (generated)"
-variable_list ExpandBackward0_copy_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+static void ExpandBackward0_copy_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::vector<c10::SymInt>& self_sym_sizes) {
-  variable_list grad_inputs(1);
   const auto& grad = grads[0];
   const bool any_grad_defined = any_defined(grads);
   if (needs_input_grad[0]) {
@@ -19,7 +19,21 @@ variable_list ExpandBackward0_copy_apply_functional([[maybe_unused]] variable_li
 #line 1 "ExpandBackward0_copy (generated)"
     );
   }
+}
+
+variable_list ExpandBackward0_copy_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::vector<c10::SymInt>& self_sym_sizes) {
+  variable_list grad_inputs(1);
+  ExpandBackward0_copy_formulas(grads, grad_inputs, needs_input_grad, self_sym_sizes);
   return grad_inputs;
+}
+
+bool ExpandBackward0_copy_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::ExpandBackward0_copy&>(base);
+  const torch_private::NodeLock lock(base);
+  const at::AutoDispatchBelowAutograd below;
+  ExpandBackward0_copy_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.self_sym_sizes);
+  return true;
 }
 
 variable_list ExpandBackward0_copy_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
@@ -69,4 +83,5 @@ const Binding ExpandBackward0_copy_binding{
     ExpandBackward0_copy_arguments,
     &ExpandBackward0_copy_apply_functional_ivalue,
     &ExpandBackward0_copy_apply_delegate_ivalue,
-    &ExpandBackward0_copy_pack};
+    &ExpandBackward0_copy_pack,
+    &ExpandBackward0_copy_step};

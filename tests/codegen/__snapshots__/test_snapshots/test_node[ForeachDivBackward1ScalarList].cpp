@@ -58,4 +58,5 @@ const Binding ForeachDivBackward1ScalarList_binding{
     ForeachDivBackward1ScalarList_arguments,
     &ForeachDivBackward1ScalarList_apply_functional_ivalue,
     &ForeachDivBackward1ScalarList_apply_functional_ivalue,
-    &ForeachDivBackward1ScalarList_pack};
+    &ForeachDivBackward1ScalarList_pack,
+    nullptr};

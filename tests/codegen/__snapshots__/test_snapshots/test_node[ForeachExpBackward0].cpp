@@ -7,10 +7,10 @@
 //
 // inline: every name in its formulas links
 #line 1 "ForeachExpBackward0 (generated)"
-variable_list ForeachExpBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+static void ForeachExpBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::vector<at::Tensor>& result,
     [[maybe_unused]] size_t self_size) {
-  variable_list grad_inputs(self_size);
   [[maybe_unused]] const size_t self_begin = 0;
   if (needs_input_grad[0]) {
     for (size_t i = 0; i < self_size; ++i) {
@@ -22,6 +22,13 @@ variable_list ForeachExpBackward0_apply_functional([[maybe_unused]] variable_lis
       );
     }
   }
+}
+
+variable_list ForeachExpBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::vector<at::Tensor>& result,
+    size_t self_size) {
+  variable_list grad_inputs(self_size);
+  ForeachExpBackward0_formulas(grads, grad_inputs, needs_input_grad, result, self_size);
   return grad_inputs;
 }
 
@@ -80,4 +87,5 @@ const Binding ForeachExpBackward0_binding{
     ForeachExpBackward0_arguments,
     &ForeachExpBackward0_apply_functional_ivalue,
     &ForeachExpBackward0_apply_delegate_ivalue,
-    &ForeachExpBackward0_pack};
+    &ForeachExpBackward0_pack,
+    nullptr};

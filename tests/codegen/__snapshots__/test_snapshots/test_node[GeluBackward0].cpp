@@ -6,10 +6,10 @@
 //
 // inline: every name in its formulas links
 #line 1 "GeluBackward0 (generated)"
-variable_list GeluBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+static void GeluBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const std::string& approximate,
     [[maybe_unused]] const at::Tensor& self) {
-  variable_list grad_inputs(1);
   const auto& grad = grads[0];
   const bool any_grad_defined = any_defined(grads);
   if (needs_input_grad[0]) {
@@ -19,7 +19,25 @@ variable_list GeluBackward0_apply_functional([[maybe_unused]] variable_list&& gr
 #line 1 "GeluBackward0 (generated)"
     );
   }
+}
+
+variable_list GeluBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::string& approximate,
+    const at::Tensor& self) {
+  variable_list grad_inputs(1);
+  GeluBackward0_formulas(grads, grad_inputs, needs_input_grad, approximate, self);
   return grad_inputs;
+}
+
+bool GeluBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::GeluBackward0&>(base);
+  const torch_private::NodeLock lock(base);
+  if (any_has_hooks({&node.self_})) return false;
+  const Tensor self = node.self_.unpack();
+  if (!are_ordinary({&self})) return false;
+  const at::AutoDispatchBelowAutograd below;
+  GeluBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.approximate, self);
+  return true;
 }
 
 variable_list GeluBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
@@ -77,4 +95,5 @@ const Binding GeluBackward0_binding{
     GeluBackward0_arguments,
     &GeluBackward0_apply_functional_ivalue,
     &GeluBackward0_apply_delegate_ivalue,
-    &GeluBackward0_pack};
+    &GeluBackward0_pack,
+    &GeluBackward0_step};

@@ -55,4 +55,5 @@ const Binding IndexBackward0_binding{
     IndexBackward0_arguments,
     &IndexBackward0_apply_functional_ivalue,
     &IndexBackward0_apply_functional_ivalue,
-    &IndexBackward0_pack};
+    &IndexBackward0_pack,
+    nullptr};

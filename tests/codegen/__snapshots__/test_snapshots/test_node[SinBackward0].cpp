@@ -6,9 +6,9 @@
 //
 // inline: every name in its formulas links
 #line 1 "SinBackward0 (generated)"
-variable_list SinBackward0_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+static void SinBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] const at::Tensor& self) {
-  variable_list grad_inputs(1);
   const auto& grad = grads[0];
   const bool any_grad_defined = any_defined(grads);
   if (needs_input_grad[0]) {
@@ -18,7 +18,24 @@ variable_list SinBackward0_apply_functional([[maybe_unused]] variable_list&& gra
 #line 1 "SinBackward0 (generated)"
     );
   }
+}
+
+variable_list SinBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const at::Tensor& self) {
+  variable_list grad_inputs(1);
+  SinBackward0_formulas(grads, grad_inputs, needs_input_grad, self);
   return grad_inputs;
+}
+
+bool SinBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::SinBackward0&>(base);
+  const torch_private::NodeLock lock(base);
+  if (any_has_hooks({&node.self_})) return false;
+  const Tensor self = node.self_.unpack();
+  if (!are_ordinary({&self})) return false;
+  const at::AutoDispatchBelowAutograd below;
+  SinBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, self);
+  return true;
 }
 
 variable_list SinBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
@@ -72,4 +89,5 @@ const Binding SinBackward0_binding{
     SinBackward0_arguments,
     &SinBackward0_apply_functional_ivalue,
     &SinBackward0_apply_delegate_ivalue,
-    &SinBackward0_pack};
+    &SinBackward0_pack,
+    &SinBackward0_step};

@@ -6,11 +6,11 @@
 //
 // inline: every name in its formulas links
 #line 1 "SumBackwardAutogradNestedTensor1 (generated)"
-variable_list SumBackwardAutogradNestedTensor1_apply_functional([[maybe_unused]] variable_list&& grads, std::array<bool, 1> needs_input_grad,
+static void SumBackwardAutogradNestedTensor1_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
     [[maybe_unused]] c10::OptionalArray<int64_t> dim,
     [[maybe_unused]] bool keepdim,
     [[maybe_unused]] const at::Tensor& self) {
-  variable_list grad_inputs(1);
   const auto& grad = grads[0];
   const bool any_grad_defined = any_defined(grads);
   if (needs_input_grad[0]) {
@@ -20,7 +20,26 @@ variable_list SumBackwardAutogradNestedTensor1_apply_functional([[maybe_unused]]
 #line 1 "SumBackwardAutogradNestedTensor1 (generated)"
     );
   }
+}
+
+variable_list SumBackwardAutogradNestedTensor1_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    c10::OptionalArray<int64_t> dim,
+    bool keepdim,
+    const at::Tensor& self) {
+  variable_list grad_inputs(1);
+  SumBackwardAutogradNestedTensor1_formulas(grads, grad_inputs, needs_input_grad, dim, keepdim, self);
   return grad_inputs;
+}
+
+bool SumBackwardAutogradNestedTensor1_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::SumBackwardAutogradNestedTensor1&>(base);
+  const torch_private::NodeLock lock(base);
+  if (any_has_hooks({&node.self_})) return false;
+  const Tensor self = node.self_.unpack();
+  if (!are_ordinary({&self})) return false;
+  const at::AutoDispatchBelowAutograd below;
+  SumBackwardAutogradNestedTensor1_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.dim, node.keepdim, self);
+  return true;
 }
 
 variable_list SumBackwardAutogradNestedTensor1_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
@@ -83,4 +102,5 @@ const Binding SumBackwardAutogradNestedTensor1_binding{
     SumBackwardAutogradNestedTensor1_arguments,
     &SumBackwardAutogradNestedTensor1_apply_functional_ivalue,
     &SumBackwardAutogradNestedTensor1_apply_delegate_ivalue,
-    &SumBackwardAutogradNestedTensor1_pack};
+    &SumBackwardAutogradNestedTensor1_pack,
+    &SumBackwardAutogradNestedTensor1_step};
