@@ -150,7 +150,8 @@ def view_node(node: NodeSpec) -> NodeView:
             for saved in tensors
         ),
         step_values=tuple(
-            names.argument(saved.name) if saved.type.is_tensor else f"node.{saved.field}" for saved in node.saved
+            names.argument(saved.name) if saved.type.is_tensor else f"node.{saved.field}"
+            for saved in node.saved
         ),
     )
 

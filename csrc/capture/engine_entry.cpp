@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include <chrono>
 #include <optional>
 
 #include "capture/store.h"
@@ -67,6 +68,14 @@ bool is_on_accelerator(const LiveNodes& nodes) {
   return false;
 }
 
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 // Why a backward is the engine's business, or null.
 const char* reason_to_fall_back(const Request& request) {
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode";
@@ -87,11 +96,14 @@ variable_list leave_to_engine(Session& session, const Request& request, const ch
 
 std::shared_ptr<const Plan> capture(Session& session, const Request& request, LiveNodes& nodes,
                                     const std::optional<std::string>& difference) {
+  const Stopwatch stopwatch;
   Walk walked = walk(request.roots(), request.inputs, request.wanted, request.everything());
   nodes = std::move(walked.nodes);
   auto plan = std::make_shared<const Plan>(std::move(walked.plan));
+  const double seconds = stopwatch.seconds();
   count(session, [&](Counts& counts) {
     counts.captures += 1;
+    counts.capture_seconds += seconds;
     if (difference) counts.recapture_reasons[*difference] += 1;
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Step& step = plan->steps[i];
@@ -108,7 +120,9 @@ variable_list run(Session& session, const Request& request) {
   LiveNodes nodes;
   Mismatch mismatch;
   std::shared_ptr<const Plan> nearest;
+  const Stopwatch stopwatch;
   auto plan = plans().find(request, nodes, mismatch, nearest);
+  const double look_up_seconds = stopwatch.seconds();
   const bool is_replay = plan != nullptr;
   if (!is_replay) {
     std::optional<std::string> difference;
@@ -121,6 +135,7 @@ variable_list run(Session& session, const Request& request) {
   count(session, [&](Counts& counts) {
     counts.replays += is_replay ? 1 : 0;
     counts.steps += plan->steps.size();
+    counts.look_up_seconds += look_up_seconds;
   });
   const Deeper deeper;
   return session.backend(*plan, nodes, request);

@@ -18,10 +18,12 @@ using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, cons
 
 // Numbers since the start of a session, or of the process.
 struct Counts {
-  uint64_t captures = 0;   // plans made
-  uint64_t replays = 0;    // backwards that a plan of an earlier one ran
-  uint64_t steps = 0;      // nodes run by plans
-  uint64_t fallbacks = 0;  // backwards left to the engine
+  uint64_t captures = 0;       // plans made
+  uint64_t replays = 0;        // backwards that a plan of an earlier one ran
+  uint64_t steps = 0;          // nodes run by plans
+  uint64_t fallbacks = 0;      // backwards left to the engine
+  double look_up_seconds = 0;  // looking for plans that fit
+  double capture_seconds = 0;  // making plans
   // How often, by the reason in words.
   std::map<std::string, uint64_t> recapture_reasons;
   std::map<std::string, uint64_t> fallback_reasons;

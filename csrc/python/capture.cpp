@@ -109,10 +109,11 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
     const Owned recaptures = reasons_to_python(counts.recapture_reasons);
     const Owned fallbacks = reasons_to_python(counts.fallback_reasons);
     const Owned opaque = reasons_to_python(counts.opaque_steps);
-    return checked(Py_BuildValue("(KKKKOOO)", static_cast<unsigned long long>(counts.captures),
+    return checked(Py_BuildValue("(KKKKddOOO)", static_cast<unsigned long long>(counts.captures),
                                  static_cast<unsigned long long>(counts.replays),
                                  static_cast<unsigned long long>(counts.steps),
-                                 static_cast<unsigned long long>(counts.fallbacks), recaptures.get(), fallbacks.get(),
+                                 static_cast<unsigned long long>(counts.fallbacks), counts.look_up_seconds,
+                                 counts.capture_seconds, recaptures.get(), fallbacks.get(),
                                  opaque.get()))
         .release();
   });

@@ -33,6 +33,10 @@ class Stats:
     """Plans that are held now, by the whole process."""
     fallbacks: int
     """Backwards that were left to the autograd engine."""
+    look_up_seconds: float
+    """Time spent looking for plans that fit, over all backwards."""
+    capture_seconds: float
+    """Time spent making plans."""
     recapture_reasons: Mapping[str, int]
     """Why a plan that nearly fitted did not, in words, and how often."""
     fallback_reasons: Mapping[str, int]
@@ -184,8 +188,8 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, fallbacks, recaptures, fallback_reasons, opaque = _C.counts(handle)
-    return Stats(captures, replays, steps, _C.plans_held(), fallbacks, recaptures, fallback_reasons, opaque)
+    captures, replays, steps, fallbacks, *rest = _C.counts(handle)
+    return Stats(captures, replays, steps, _C.plans_held(), fallbacks, *rest)
 
 
 def _take_engine_entry() -> None:

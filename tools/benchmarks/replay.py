@@ -35,6 +35,8 @@ class Row:
         eager: through the engine.
         captured: under capture, where a plan is held.
         ratio: median of captured to eager, round by round.
+        capture: making the plan, a part of `first`.
+        look_up: finding the plan that fits, a part of `captured`.
         first: the backward that is captured, walk and run together.
         stock: through stock compiled autograd, whose graph runs uncompiled; None where it was not asked for or failed.
     """
@@ -45,6 +47,8 @@ class Row:
     captured: float
     ratio: float
     first: float
+    capture: float
+    look_up: float
     stock: float | None
 
 
@@ -80,7 +84,8 @@ def measure(model: Model, rounds: int, *, with_stock: bool) -> Row:
         actual = gradients(model, lambda: session)
         if not all(map(same_bits, expected, actual)):
             raise AssertionError(f"{model.name}: gradients differ from eager's")
-    nodes = session.session.stats.steps // 3
+    stats = session.session.stats
+    nodes, capture, looked_up = stats.steps // 3, stats.capture_seconds * 1e3, stats.look_up_seconds
     eager_times, times = [], []
     for _ in range(rounds):
         eager_times.append(timed(model, contextlib.nullcontext))
@@ -92,6 +97,8 @@ def measure(model: Model, rounds: int, *, with_stock: bool) -> Row:
         statistics.median(times),
         statistics.median(ours / theirs for ours, theirs in zip(times, eager_times, strict=True)),
         first,
+        capture,
+        (session.session.stats.look_up_seconds - looked_up) * 1e3 / rounds,
         stock_time(model) if with_stock else None,
     )
 
@@ -136,7 +143,18 @@ def stock_time(model: Model) -> float | None:
 
 def show(rows: list[Row]) -> None:
     table = Table(title="milliseconds of one backward, medians; the ratio is to the eager engine")
-    for column in ("model", "nodes", "eager", "captured", "ratio", "first", "stock", "stock ratio"):
+    for column in (
+        "model",
+        "nodes",
+        "eager",
+        "captured",
+        "ratio",
+        "first",
+        "capture",
+        "look-up",
+        "stock",
+        "stock ratio",
+    ):
         table.add_column(column, justify="left" if column == "model" else "right")
     for row in rows:
         table.add_row(
@@ -146,7 +164,9 @@ def show(rows: list[Row]) -> None:
             f"{row.captured:.2f}",
             f"{row.ratio:.2f}",
             f"{row.first:.2f}",
+            f"{row.capture:.2f}",
+            f"{row.look_up:.3f}",
             "-" if row.stock is None else f"{row.stock:.2f}",
             "-" if row.stock is None else f"{row.stock / row.eager:.2f}",
         )
-    Console(width=110).print(table)
+    Console(width=130).print(table)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tools.build_support.errors import BuildError
 
-
 ALONE = frozenset({"python/bridge.cpp"})
 """Files that are compiled by themselves: this one alone includes torch's own Python headers."""
 
