@@ -188,8 +188,10 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, fallbacks, *rest = _C.counts(handle)
-    return Stats(captures, replays, steps, _C.plans_held(), fallbacks, *rest)
+    captures, replays, steps, fallbacks, look_up, capturing, recaptures, reasons, opaque = _C.counts(handle)
+    return Stats(
+        captures, replays, steps, _C.plans_held(), fallbacks, look_up, capturing, recaptures, reasons, opaque
+    )
 
 
 def _take_engine_entry() -> None:
