@@ -1,8 +1,10 @@
 #include "torch_private.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/SavedTensorHooks.h>
 #include <c10/core/TensorImpl.h>
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/graph_task.h>
 
 namespace backbind::torch_private {
@@ -62,14 +64,30 @@ c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward() {
   return {};
 }
 
+bool begins_at_root(const torch::autograd::Node& root) {
+  return root.num_outputs() == 1 && root.next_edge(0).is_valid() && !at::getAccelerator().has_value();
+}
+
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task) {
   using torch::autograd::InputBuffer;
   auto& engine = torch::autograd::Engine::get_default_engine();
-  const auto future = engine.execute_with_graph_task(task.shared_from_this(), root, InputBuffer(variable_list()));
+  c10::intrusive_ptr<torch::autograd::Node> first = root;
+  InputBuffer inputs{variable_list()};
+  if (begins_at_root(*root)) {
+    first = root->next_edge(0).function;
+    inputs = InputBuffer(first->num_inputs());
+    inputs.add(root->next_edge(0).input_nr, std::move(root_gradients(*root)[0]), std::nullopt, std::nullopt,
+               first.get());
+  }
+  const auto future = engine.execute_with_graph_task(task.shared_from_this(), std::move(first), std::move(inputs));
   future->wait();
   for (const c10::Warning& warning : task.warning_handler_.*delayed_warnings()) c10::warn(warning);
   return future->value().toTensorVector();
+}
+
+variable_list root_gradients(const torch::autograd::Node& root) {
+  return static_cast<const torch::autograd::GraphRoot&>(root).outputs;
 }
 
 bool has_hooks(const torch::autograd::SavedVariable& saved) { return saved.*saved_hooks() != nullptr; }

@@ -22,10 +22,18 @@ at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor);
 // that is wanted there.
 c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward();
 
+// Whether the engine would begin a backward at its one root itself, without a node before it, if nobody had its entry.
+// With an accelerator the node before it stays: it knows the streams.
+bool begins_at_root(const torch::autograd::Node& root);
+
 // Runs a backward that the engine handed over as the engine itself would have run it, from the task that it made for
 // it. Uses Engine::execute_with_graph_task, and the list in which the engine collects warnings until the end.
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task);
+
+// The gradients that a backward begins with, from the node that the engine hands over as its root. Uses that this node
+// is a GraphRoot.
+torch::autograd::variable_list root_gradients(const torch::autograd::Node& root);
 
 // Whether reading the saved tensor calls a hook. Uses the place where SavedVariable keeps its hooks.
 bool has_hooks(const torch::autograd::SavedVariable& saved);

@@ -26,6 +26,10 @@ constexpr size_t kPlansHeld = 128;
 // out; we leave it to the engine before that.
 constexpr int kDeepest = 40;
 
+// Sequence numbers are counted by each thread for itself.
+constexpr const char* kOutOfSequence =
+    "nodes that were not numbered in the order of their graph: several threads made it";
+
 PlanStore& plans() {
   static PlanStore store(kPlansHeld);
   return store;
@@ -101,14 +105,18 @@ std::shared_ptr<const Plan> capture(Session& session, const Request& request, Li
   nodes = std::move(walked.nodes);
   auto plan = std::make_shared<const Plan>(std::move(walked.plan));
   const double seconds = stopwatch.seconds();
+  // A Python function needs the GIL to tell its name, so names are asked for before any lock is held.
+  std::map<std::string, uint64_t> opaque;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Step& step = plan->steps[i];
+    if (step.runs && !step.accumulates && step.binding == nullptr) opaque[nodes[i]->name()] += 1;
+  }
   count(session, [&](Counts& counts) {
     counts.captures += 1;
     counts.capture_seconds += seconds;
     if (difference) counts.recapture_reasons[*difference] += 1;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const Step& step = plan->steps[i];
-      if (step.runs && !step.accumulates && step.binding == nullptr) counts.opaque_steps[nodes[i]->name()] += 1;
-    }
+    if (!plan->follows_sequence) counts.recapture_reasons[kOutOfSequence] += 1;
+    for (const auto& [name, times] : opaque) counts.opaque_steps[name] += times;
   });
   tell(difference ? "recaptured" : "captured",
        std::to_string(nodes.size()) + " steps" + (difference ? ", because of " + *difference : ""));
@@ -145,14 +153,32 @@ variable_list enter(const c10::intrusive_ptr<Node>& root, const GraphTask& task,
                     const edge_list& inputs) {
   // The engine owns the task, and gives it away as const only because its own tracer does not write to it.
   auto& writable = const_cast<GraphTask&>(task);
+  // Then the root is neither among the nodes that others lead to nor among those that wait for any.
+  if (torch_private::begins_at_root(*root)) {
+    Node* first = root->next_edge(0).function.get();
+    writable.nodes_in_graph_.erase(first);
+    writable.dependencies_.erase(first);
+  }
   const SessionPtr session = current_session();
   if (session == nullptr) return torch_private::run_in_engine(root, writable);
   return run(*session, {root, writable, inputs, accumulate_grad ? Wanted::kAccumulated : Wanted::kHandedOut});
 }
 
-// A child of fork has only the thread that forked, so no other may hold the lock at that moment.
+// A child of fork has only the thread that forked, so no other may hold a lock at that moment.
 void guard_forks() {
-  pthread_atfork([] { plans().mutex().lock(); }, [] { plans().mutex().unlock(); }, [] { plans().mutex().unlock(); });
+  const auto release = [] {
+    listener_mutex.unlock();
+    process_session_mutex().unlock();
+    Statistics::mutex().unlock();
+    plans().mutex().unlock();
+  };
+  const auto hold = [] {
+    plans().mutex().lock();
+    Statistics::mutex().lock();
+    process_session_mutex().lock();
+    listener_mutex.lock();
+  };
+  pthread_atfork(hold, release, release);
 }
 
 }  // namespace

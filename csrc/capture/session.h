@@ -31,15 +31,17 @@ struct Counts {
   std::map<std::string, uint64_t> opaque_steps;
 };
 
-// Counts that several threads write.
+// Counts that several threads write. One mutex guards those of all sessions, so that it can be held over a fork;
+// nothing that is done under it waits for anything else, the GIL least of all.
 class Statistics {
  public:
   void update(const std::function<void(Counts&)>& change);
   Counts read() const;
   void clear();
 
+  static std::mutex& mutex();
+
  private:
-  mutable std::mutex mutex_;
   Counts counts_;
 };
 
@@ -67,6 +69,9 @@ SessionPtr exchange_process_session(SessionPtr session);
 
 // The session in which a backward of this thread runs, or null.
 SessionPtr current_session();
+
+// Guards the process's session; held over a fork.
+std::mutex& process_session_mutex();
 
 // The counts of the process.
 Statistics& process_statistics();

@@ -3,31 +3,51 @@
 #include <c10/util/hash.h>
 
 #include <algorithm>
+#include <typeinfo>
 #include <vector>
 
 namespace backbind {
 
-namespace {
-
-size_t key_of(const Request& request) {
-  size_t key = c10::get_hash(request.roots().size(), request.inputs.size(), static_cast<int>(request.wanted));
+PlanStore::Key::Key(const Request& request)
+    : roots(request.roots().size()), inputs(request.inputs.size()), wanted(request.wanted) {
   for (const auto& root : request.roots()) {
     if (!root.is_valid()) continue;
-    key = c10::hash_combine(key, c10::get_hash(&typeid(*root.function), root.function->topological_nr()));
+    const std::type_info* root_type = &typeid(*root.function);
+    if (type == nullptr) {
+      type = root_type;
+      depth = root.function->topological_nr();
+    } else {
+      others = c10::hash_combine(others, c10::get_hash(root_type, root.function->topological_nr()));
+    }
   }
-  return key;
 }
 
-}  // namespace
+const char* PlanStore::Key::difference(const Key& other) const {
+  if (type != other.type) return nullptr;
+  if (roots != other.roots) return "another number of roots";
+  if (inputs != other.inputs) return "another number of inputs";
+  if (wanted != other.wanted) return "gradients that are handed out in one case and accumulated in the other";
+  if (depth != other.depth) return "a graph of another depth";
+  return "other roots";
+}
 
 std::shared_ptr<const Plan> PlanStore::find(const Request& request, LiveNodes& nodes, Mismatch& mismatch,
                                             std::shared_ptr<const Plan>& nearest) {
-  const size_t key = key_of(request);
+  const Key key(request);
   std::vector<std::shared_ptr<const Plan>> candidates;
+  std::shared_ptr<const Plan> similar;
+  Mismatch dissimilarity;
   {
     const std::lock_guard lock(mutex_);
     for (const Kept& one : kept_) {
-      if (one.key == key) candidates.push_back(one.plan);
+      if (one.key == key) {
+        candidates.push_back(one.plan);
+      } else if (similar == nullptr) {
+        if (const char* difference = key.difference(one.key)) {
+          similar = one.plan;
+          dissimilarity = {one.plan->steps.size(), difference, nullptr};
+        }
+      }
     }
   }
   // Matching looks at nothing but the live graph and plans that never change, so other threads may go on meanwhile.
@@ -46,12 +66,16 @@ std::shared_ptr<const Plan> PlanStore::find(const Request& request, LiveNodes& n
       nearest = candidate;
     }
   }
+  if (nearest == nullptr && similar != nullptr) {
+    nearest = similar;
+    mismatch = dissimilarity;
+  }
   return nullptr;
 }
 
 void PlanStore::keep(const Request& request, std::shared_ptr<const Plan> plan) {
   const std::lock_guard lock(mutex_);
-  kept_.push_front({key_of(request), std::move(plan)});
+  kept_.push_front({Key(request), std::move(plan)});
   if (kept_.size() > capacity_) kept_.pop_back();
 }
 

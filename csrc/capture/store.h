@@ -35,8 +35,23 @@ class PlanStore {
   std::mutex& mutex() { return mutex_; }
 
  private:
+  // What a look at the roots tells.
+  struct Key {
+    explicit Key(const Request& request);
+    bool operator==(const Key&) const = default;
+
+    // How it differs from that of a plan whose first root is of the same type, in words; null where that is another.
+    const char* difference(const Key& other) const;
+
+    size_t roots;
+    size_t inputs;
+    Wanted wanted;
+    const std::type_info* type = nullptr;  // of the first root
+    uint64_t depth = 0;                    // of the graph behind it
+    size_t others = 0;                     // a hash of the other roots
+  };
   struct Kept {
-    size_t key;
+    Key key;
     std::shared_ptr<const Plan> plan;
   };
 

@@ -113,8 +113,7 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
                                  static_cast<unsigned long long>(counts.replays),
                                  static_cast<unsigned long long>(counts.steps),
                                  static_cast<unsigned long long>(counts.fallbacks), counts.look_up_seconds,
-                                 counts.capture_seconds, recaptures.get(), fallbacks.get(),
-                                 opaque.get()))
+                                 counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get()))
         .release();
   });
 }

@@ -3,17 +3,23 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
+#include <string>
 
 #include "hooks/run.h"
 #include "replay/fit.h"
 #include "replay/slots.h"
+#include "torch_private.h"
 
 namespace backbind {
 
@@ -31,6 +37,21 @@ bool nobody_watches() {
          torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr;
 }
 
+// The modes of the thread that decide what an operator does.
+class Modes {
+ public:
+  bool are_as_before() const {
+    const auto keys = c10::impl::tls_local_dispatch_key_set();
+    return keys.included_ == keys_.included_ && keys.excluded_ == keys_.excluded_ &&
+           c10::GradMode::is_enabled() == grad_mode_ && c10::InferenceMode::is_enabled() == inference_mode_;
+  }
+
+ private:
+  c10::impl::LocalDispatchKeySet keys_ = c10::impl::tls_local_dispatch_key_set();
+  bool grad_mode_ = c10::GradMode::is_enabled();
+  bool inference_mode_ = c10::InferenceMode::is_enabled();
+};
+
 class Replay {
  public:
   Replay(const Plan& plan, const LiveNodes& nodes, const Request& request)
@@ -44,6 +65,7 @@ class Replay {
     {
       // What the engine sets for each node, above all the grad mode: create_graph decides that, not the caller.
       const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
+      modes_ = Modes();
       is_simple_ = nobody_watches();
       enter_roots();
       for (size_t i = 0; i < plan_.steps.size(); ++i) run_step(plan_.steps[i], *nodes_[i]);
@@ -54,8 +76,27 @@ class Replay {
 
  private:
   void enter_roots() {
-    variable_list gradients = (*request_.root)(variable_list());
+    variable_list gradients = gradients_of_roots();
     for (size_t i = 0; i < plan_.roots.size(); ++i) send(plan_.roots[i], std::move(gradients[i]));
+    // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
+    // behind it.
+    const auto& roots = request_.roots();
+    if (roots.size() == 1 && plan_.roots[0].step == Target::kUnwanted) call_hooks_of_unwanted_root(roots[0]);
+  }
+
+  variable_list gradients_of_roots() {
+    if (torch_private::begins_at_root(*request_.root)) return torch_private::root_gradients(*request_.root);
+    if (!is_recorded()) return (*request_.root)(variable_list());
+    RECORD_FUNCTION("autograd::engine::evaluate_function: " + request_.root->name(),
+                    c10::ArrayRef<const c10::IValue>());
+    return (*request_.root)(variable_list());
+  }
+
+  void call_hooks_of_unwanted_root(const torch::autograd::Edge& root) {
+    variable_list gradients(root.function->num_inputs());
+    gradients[root.input_nr] = std::move(torch_private::root_gradients(*request_.root)[0]);
+    const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
+    run_tensor_hooks(*root.function, std::move(gradients));
   }
 
   void send(const Target& target, at::Tensor&& gradient) {
@@ -63,12 +104,27 @@ class Replay {
   }
 
   void run_step(const Step& step, Node& node) {
+    if (is_recorded()) [[unlikely]] {
+      RECORD_FUNCTION("autograd::engine::evaluate_function: " + node.name(), c10::ArrayRef<const c10::IValue>());
+      run_guarded(step, node);
+    } else {
+      run_guarded(step, node);
+    }
+  }
+
+  static bool is_recorded() { return at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value(); }
+
+  void run_guarded(const Step& step, Node& node) {
     try {
       if (run_by_formulas(step, node)) return;
-      variable_list gradients = slots_.take(step);
-      if (step.handed_out_count > 0) hand_out(step, node, gradients);
-      if (!step.runs) return;
-      variable_list results = call(step, node, std::move(gradients));
+      variable_list results;
+      {
+        // Gone before the results are sent on: a sum may reuse the memory of a gradient that nobody else holds.
+        variable_list gradients = slots_.take(step);
+        if (step.handed_out_count > 0) hand_out(step, node, gradients);
+        if (!step.runs) return;
+        results = call(step, node, std::move(gradients));
+      }
       finish(step, node, results);
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
@@ -80,8 +136,21 @@ class Replay {
 
   void finish(const Step& step, Node& node, std::span<at::Tensor> results) {
     if (!request_.task.keep_graph_) node.release_variables();
+    // Anomaly mode is the engine's business, but a hook may have switched it on meanwhile.
+    if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) [[unlikely]] {
+      refuse_nan(node, results);
+    }
     const auto targets = plan_.targets_of(step);
     for (size_t i = 0; i < targets.size(); ++i) send(targets[i], std::move(results[i]));
+  }
+
+  static void refuse_nan(Node& node, std::span<at::Tensor> results) {
+    const at::AutoGradMode without_graph(false);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].defined() || !at::isnan(results[i])._is_any_true().item<bool>()) continue;
+      throw std::runtime_error("Function '" + node.name() + "' returned nan values in its " + std::to_string(i) +
+                               "th output.");
+    }
   }
 
   // Returns whether it could be done.
@@ -110,8 +179,13 @@ class Replay {
   }
 
   variable_list call(const Step& step, Node& node, variable_list&& gradients) {
-    if (!runs_foreign_code(step, node)) [[likely]]
-      return call_alone(node, std::move(gradients));
+    if (!runs_foreign_code(step, node)) [[likely]] {
+      variable_list results = call_alone(node, std::move(gradients));
+      // Hooks of saved tensors and tensor subclasses are foreign too, and not to be seen from here.
+      if (!modes_.are_as_before()) [[unlikely]]
+        at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
+      return results;
+    }
     // That code may leave a mode of the thread behind; the next node never sees it.
     const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
     return call_with_hooks(node, std::move(gradients));
@@ -159,6 +233,7 @@ class Replay {
   variable_list results_;
   // Where formulas put their results before they are sent on.
   std::vector<at::Tensor> workspace_;
+  Modes modes_;
   // Whether formulas may run below the autograd keys.
   bool is_simple_ = false;
 };

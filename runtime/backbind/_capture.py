@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ParamSpec, TypeVar, overload
 
 from backbind import _C
-from backbind._torch_private import stock_compiled_autograd_is_active
+from backbind._torch_private import call_when_stock_lets_go, stock_compiled_autograd_is_active
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -74,26 +75,37 @@ class Session:
         return f"<backbind session, backend {self.backend!r}: {str(self.stats).partition(chr(10))[0]}>"
 
 
+_STOPPING = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+"""Functions whose calls stop and go on."""
+
+
+class _Entered(threading.local):
+    """What a thread did with its backwards before it entered, once for each time that it did."""
+
+    def __init__(self) -> None:
+        self.before: list[_C.Choice] = []
+
+
 class Capture:
     """What `capture` gives: a context manager, which may be entered again and again, and a decorator."""
 
     def __init__(self, backend: str) -> None:
         self.session = Session(backend)
-        self._before: list[_C.Choice] = []
+        self._entered = _Entered()
 
     def __enter__(self) -> Session:
         _take_engine_entry()
-        self._before.append(_C.choose_for_thread(self.session._handle))
+        self._entered.before.append(_C.choose_for_thread(self.session._handle))
         return self.session
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _C.choose_for_thread(self._before.pop())
+        _C.choose_for_thread(self._entered.before.pop())
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """``function`` with its backwards captured; all calls share one session, ``function.session``."""
-        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        if any(one(function) for one in _STOPPING):
             raise TypeError(
                 f"capture() cannot decorate {function.__qualname__}(), which stops and goes on while others run; "
                 "enter capture() around the backward inside it"
@@ -142,8 +154,13 @@ def capture(
 
     Raises:
         ValueError: no backend has that name.
-        TypeError: the decorated function is a generator or a coroutine.
+        TypeError: what is decorated is no function, or a generator or a coroutine.
     """
+    if function is not None and not callable(function):
+        raise TypeError(
+            f"capture() decorates a function, got {type(function).__name__}; a backend is given by name: "
+            f"capture(backend={function!r})"
+        )
     made = Capture(backend)
     return made if function is None else made(function)
 
@@ -198,6 +215,7 @@ def _take_engine_entry() -> None:
     if stock_compiled_autograd_is_active():
         _logger.info("torch's compiled autograd is active: backwards are left to it")
         return
+    call_when_stock_lets_go(_C.take_engine_entry)
     try:
         _C.take_engine_entry()
     except RuntimeError as error:
