@@ -76,6 +76,9 @@ torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::aut
   InputBuffer inputs{variable_list()};
   if (begins_at_root(*root)) {
     first = root->next_edge(0).function;
+    // The engine looks the node that it begins at up among those that it decided about, in which a lone root is missing
+    // where nothing that is asked for lies behind it.
+    if (!task.exec_info_.empty()) task.exec_info_[first.get()];
     inputs = InputBuffer(first->num_inputs());
     inputs.add(root->next_edge(0).input_nr, std::move(root_gradients(*root)[0]), std::nullopt, std::nullopt,
                first.get());

@@ -117,21 +117,35 @@ class Replay {
   void run_guarded(const Step& step, Node& node) {
     try {
       if (run_by_formulas(step, node)) return;
-      variable_list results;
-      {
-        // Gone before the results are sent on: a sum may reuse the memory of a gradient that nobody else holds.
-        variable_list gradients = slots_.take(step);
-        if (step.handed_out_count > 0) hand_out(step, node, gradients);
-        if (!step.runs) return;
-        results = call(step, node, std::move(gradients));
+      if (runs_foreign_code(step, node)) {
+        // That code may leave a mode of the thread behind. What its own step still does feels it, as in the engine; the
+        // next node does not.
+        const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
+        run_live(step, node);
+      } else {
+        run_live(step, node);
+        // Hooks of saved tensors and tensor subclasses are foreign too, and not to be seen beforehand.
+        if (!modes_.are_as_before()) [[unlikely]]
+          at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
       }
-      finish(step, node, results);
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
       torch::autograd::Engine::get_default_engine().thread_on_exception(request_.task.shared_from_this(), node.getptr(),
                                                                         error);
       throw;
     }
+  }
+
+  void run_live(const Step& step, Node& node) {
+    variable_list results;
+    {
+      // Gone before the results are sent on: a sum may reuse the memory of a gradient that nobody else holds.
+      variable_list gradients = slots_.take(step);
+      if (step.handed_out_count > 0) hand_out(step, node, gradients);
+      if (!step.runs) return;
+      results = call(node, std::move(gradients));
+    }
+    finish(step, node, results);
   }
 
   void finish(const Step& step, Node& node, std::span<at::Tensor> results) {
@@ -171,29 +185,19 @@ class Replay {
 
   // A node that does not run has its tensor hooks called for the sake of those who get its gradients.
   void hand_out(const Step& step, Node& node, variable_list& gradients) {
-    if (!step.runs && has_hooks_before(node)) {
-      const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
-      gradients = run_tensor_hooks(node, std::move(gradients));
-    }
+    if (!step.runs) gradients = run_tensor_hooks(node, std::move(gradients));
     for (const HandedOut& one : plan_.handed_out_by(step)) results_[one.output] = gradients[one.input];
   }
 
-  variable_list call(const Step& step, Node& node, variable_list&& gradients) {
-    if (!runs_foreign_code(step, node)) [[likely]] {
-      variable_list results = call_alone(node, std::move(gradients));
-      // Hooks of saved tensors and tensor subclasses are foreign too, and not to be seen from here.
-      if (!modes_.are_as_before()) [[unlikely]]
-        at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
-      return results;
-    }
-    // That code may leave a mode of the thread behind; the next node never sees it.
-    const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
-    return call_with_hooks(node, std::move(gradients));
+  variable_list call(Node& node, variable_list&& gradients) {
+    if (has_hooks_before(node) || !node.post_hooks().empty()) [[unlikely]]
+      return call_with_hooks(node, std::move(gradients));
+    return call_alone(node, std::move(gradients));
   }
 
   static bool runs_foreign_code(const Step& step, Node& node) {
     return has_hooks_before(node) || !node.post_hooks().empty() ||
-           (step.accumulates ? node.tensor_post_acc_grad_hooks() != nullptr : step.binding == nullptr);
+           (step.accumulates ? node.tensor_post_acc_grad_hooks() != nullptr : step.runs && step.binding == nullptr);
   }
 
   variable_list call_alone(Node& node, variable_list&& gradients) {

@@ -71,13 +71,11 @@ def test_requests(request_: str) -> None:
 
 
 def test_an_input_beyond_the_root_is_not_used() -> None:
-    """Eager fails here, in an index of its own; a captured backward says what is the case."""
+    """Where the engine has its entry to itself it fails here, in an index of its own."""
     world = make_world()
-    with pytest.raises(RuntimeError, match=r"^unordered_map::at$"):
-        torch.autograd.grad(world.branch.sum(), [world.loss], allow_unused=True)
     with backbind.capture():
-        (unused,) = torch.autograd.grad(world.branch.sum(), [world.loss], allow_unused=True)
-        assert unused is None
+        unused = torch.autograd.grad(world.branch.sum(), [world.loss], allow_unused=True)
+        assert list(unused) == [None]
         with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
             torch.autograd.grad(world.branch.sum(), [world.loss])
 
