@@ -5,7 +5,9 @@ Where a new torch breaks one of these, the message names what changed, and the f
 
 from __future__ import annotations
 
+import contextlib
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +21,16 @@ from codegen.installed.locate import TorchInstall
 from tests.conftest import REPOSITORY
 
 _HEADER = REPOSITORY / "csrc" / "torch_private.h"
-_TESTED = {"as_ordinary_tensor", "wanted_by_running_backward", "SavedTensorHooksPaused"}
+_TESTED = {
+    "as_ordinary_tensor",
+    "wanted_by_running_backward",
+    "SavedTensorHooksPaused",
+    "begins_at_root",
+    "run_in_engine",
+    "root_gradients",
+    "has_hooks",
+    "NodeLock",
+}
 
 
 def test_every_function_of_the_header_has_a_test() -> None:
@@ -178,6 +189,79 @@ def test_delegates_put_the_flag_back(tracing: bool) -> None:
     finally:
         torch._C._autograd._saved_tensors_hooks_set_tracing(before)
     assert left is tracing, "filling a delegate changed the flag that defers hooks (SavedTensorHooksPaused)"
+
+
+# begins_at_root, run_in_engine, root_gradients
+
+
+def _after_taking_the_entry() -> None:
+    """From here on the engine hands backwards over, those of threads that capture nothing too."""
+    with backbind.capture():
+        pass
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_backward_that_was_handed_over_goes_on_in_the_engine(count: int) -> None:
+    _after_taking_the_entry()
+    leaf = torch.full((2,), 3.0, requires_grad=True)
+    torch.autograd.backward([leaf.square() for _ in range(count)], [torch.ones(2)] * count)
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [6.0 * count] * 2, (
+        "Engine::execute_with_graph_task no longer runs a backward from the task and the root that the engine's entry "
+        "is given, or a GraphRoot holds its gradients elsewhere (run_in_engine, root_gradients)"
+    )
+
+
+def test_a_lone_root_has_no_node_before_it() -> None:
+    _after_taking_the_entry()
+    leaf = torch.ones(2, requires_grad=True)
+    loss = leaf.sin().sum()
+    seen: list[bool] = []
+    leaf.register_hook(lambda _: seen.append(torch._C._will_engine_execute_node(loss.grad_fn)))  # type: ignore[arg-type]
+    for surround in (contextlib.nullcontext, backbind.capture):
+        with surround():
+            loss.backward(retain_graph=True)
+    assert seen == [False, False], (
+        "GraphTask::nodes_in_graph_ no longer tells whether the engine came to a node from another (begins_at_root)"
+    )
+
+
+def test_warnings_of_a_backward_that_was_handed_over_arrive() -> None:
+    _after_taking_the_entry()
+    leaf = torch.ones(2, 3, requires_grad=True)
+    leaf.grad = torch.zeros(3, 2).t()  # another memory layout than that of its leaf, of which torch warns
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            leaf.sum().backward()
+    finally:
+        torch.set_warn_always(always)
+    assert [str(one.message).partition(".")[0] for one in caught] == [
+        "grad and param do not obey the gradient layout contract"
+    ], "DelayWarningHandler::warnings_ no longer holds what a backward warns of until its end (run_in_engine)"
+
+
+# has_hooks, NodeLock
+
+
+def test_a_saved_tensor_with_hooks_is_read_through_them() -> None:
+    leaf = torch.zeros(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor * 5):
+        loss = leaf.exp().sum()
+    with backbind.capture():
+        loss.backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [5.0, 5.0], (
+        "SavedVariable::hooks_ no longer tells that a saved tensor has hooks (has_hooks)"
+    )
+
+
+def test_a_node_that_runs_holds_its_mutex(installed_torch: TorchInstall) -> None:
+    node_header = installed_torch.include / "torch" / "csrc" / "autograd" / "node.h"
+    protected = node_header.read_text().partition(" protected:")[2]
+    assert "  std::mutex mutex_;" in protected, "Node has no protected member mutex_ any more (NodeLock)"
 
 
 # Delegates themselves (csrc/nodes/delegate.h)
