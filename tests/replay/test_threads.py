@@ -246,10 +246,10 @@ def in_a_process(program: str, seconds: float = 60) -> str:
     return done.stdout
 
 
+# Not among them: a backward. Setting a thread's modes, torch takes a lock that it does not hold over a fork, captured or
+# not, so a child of a process that is inside a backward may wait forever.
 WORK_OF_THE_OTHER_THREAD = {
     "none": "break",
-    "replaying": "backward(1)",
-    "capturing": "backbind.reset(); backward(1)",
     "reading stats": "session.stats; backbind.stats()",
     "entering": "backbind.capture().__enter__(); backbind.enable(); backbind.disable()",
 }
@@ -269,7 +269,6 @@ def test_a_process_that_forks(others: str) -> None:
             forward = staticmethod(lambda ctx, x: x.clone())
             backward = staticmethod(lambda ctx, grad: grad)
 
-        # No Python functions in the other thread: around each, torch takes a lock that it does not hold over a fork.
         def backward(n=1, function=lambda y: y):
             x = torch.ones(3, requires_grad=True)
             y = x
@@ -310,7 +309,8 @@ def test_reading_stats_while_python_functions_are_captured() -> None:
     assert (
         in_a_process(
             """
-        import threading, torch, backbind
+        import sys, threading, torch, backbind
+        sys.setswitchinterval(1e-4)  # the threads take turns more often, which is what the test is about
         torch.set_num_threads(1)
 
         class Function(torch.autograd.Function):
@@ -327,7 +327,7 @@ def test_reading_stats_while_python_functions_are_captured() -> None:
 
         reader = threading.Thread(target=reads)
         reader.start()
-        for step in range(300):
+        for step in range(100):
             value = torch.ones(3, requires_grad=True)
             for _ in range(50):
                 value = Function.apply(value)
@@ -339,5 +339,5 @@ def test_reading_stats_while_python_functions_are_captured() -> None:
         """,
             seconds=30,
         )
-        == "300\n"
+        == "100\n"
     )
