@@ -246,8 +246,8 @@ def in_a_process(program: str, seconds: float = 60) -> str:
     return done.stdout
 
 
-# Not among them: a backward. Setting a thread's modes, torch takes a lock that it does not hold over a fork, captured or
-# not, so a child of a process that is inside a backward may wait forever.
+# Not among them: a backward. Setting a thread's modes, torch takes a lock that it does not hold over a fork, captured
+# or not, so a child of a process that is inside a backward may wait forever.
 WORK_OF_THE_OTHER_THREAD = {
     "none": "break",
     "reading stats": "session.stats; backbind.stats()",
