@@ -75,10 +75,6 @@ class Session:
         return f"<backbind session, backend {self.backend!r}: {str(self.stats).partition(chr(10))[0]}>"
 
 
-_STOPPING = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-"""Functions whose calls stop and go on."""
-
-
 class _Entered(threading.local):
     """What a thread did with its backwards before it entered, once for each time that it did."""
 
@@ -105,7 +101,11 @@ class Capture:
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """``function`` with its backwards captured; all calls share one session, ``function.session``."""
-        if any(one(function) for one in _STOPPING):
+        if (
+            inspect.isgeneratorfunction(function)
+            or inspect.iscoroutinefunction(function)
+            or inspect.isasyncgenfunction(function)
+        ):
             raise TypeError(
                 f"capture() cannot decorate {function.__qualname__}(), which stops and goes on while others run; "
                 "enter capture() around the backward inside it"
@@ -129,7 +129,7 @@ class Capture:
 @overload
 def capture(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 @overload
-def capture(*, backend: str = ...) -> Capture: ...
+def capture(function: None = None, /, *, backend: str = ...) -> Capture: ...
 def capture(
     function: Callable[_P, _R] | None = None, /, *, backend: str = "native"
 ) -> Capture | Callable[_P, _R]:

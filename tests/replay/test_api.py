@@ -140,7 +140,7 @@ def test_what_stops_and_goes_on_is_refused(function: Callable[[], Any], decorate
 @pytest.mark.parametrize("wrong", ["inductor", 3, None])
 def test_a_backend_by_position_is_refused_at_once(wrong: Any) -> None:
     if wrong is None:
-        assert isinstance(backbind.capture(None), backbind._capture.Capture)  # type: ignore[call-overload]
+        assert isinstance(backbind.capture(None), backbind._capture.Capture)
         return
     with pytest.raises(TypeError):
         backbind.capture(wrong)
