@@ -153,7 +153,7 @@ variable_list enter(const c10::intrusive_ptr<Node>& root, const GraphTask& task,
                     const edge_list& inputs) {
   // The engine owns the task, and gives it away as const only because its own tracer does not write to it.
   auto& writable = const_cast<GraphTask&>(task);
-  // Then the root is neither among the nodes that others lead to nor among those that wait for any.
+  // Begun at, the root is neither among the nodes that others lead to nor among those that wait for any.
   if (torch_private::begins_at_root(*root)) {
     Node* first = root->next_edge(0).function.get();
     writable.nodes_in_graph_.erase(first);

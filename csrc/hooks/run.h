@@ -22,4 +22,7 @@ inline bool has_hooks_before(torch::autograd::Node& node) {
   return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.retains_grad_hooks().empty();
 }
 
+// Whether any hook is called before or behind it.
+inline bool is_hooked(torch::autograd::Node& node) { return has_hooks_before(node) || !node.post_hooks().empty(); }
+
 }  // namespace backbind

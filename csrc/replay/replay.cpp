@@ -85,11 +85,9 @@ class Replay {
   }
 
   variable_list gradients_of_roots() {
-    if (torch_private::begins_at_root(*request_.root)) return torch_private::root_gradients(*request_.root);
-    if (!is_recorded()) return (*request_.root)(variable_list());
-    RECORD_FUNCTION("autograd::engine::evaluate_function: " + request_.root->name(),
-                    c10::ArrayRef<const c10::IValue>());
-    return (*request_.root)(variable_list());
+    Node& root = *request_.root;
+    if (torch_private::begins_at_root(root)) return torch_private::root_gradients(root);
+    return evaluate(root, [&] { return root(variable_list()); });
   }
 
   void call_hooks_of_unwanted_root(const torch::autograd::Edge& root) {
@@ -104,15 +102,17 @@ class Replay {
   }
 
   void run_step(const Step& step, Node& node) {
-    if (is_recorded()) [[unlikely]] {
-      RECORD_FUNCTION("autograd::engine::evaluate_function: " + node.name(), c10::ArrayRef<const c10::IValue>());
-      run_guarded(step, node);
-    } else {
-      run_guarded(step, node);
-    }
+    evaluate(node, [&] { run_guarded(step, node); });
   }
 
-  static bool is_recorded() { return at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value(); }
+  // Runs `body` inside the event that a profiler sees around a node, if there is one that looks.
+  template <class Body>
+  static auto evaluate(const Node& node, Body body) -> decltype(body()) {
+    if (!at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value()) [[likely]]
+      return body();
+    RECORD_FUNCTION("autograd::engine::evaluate_function: " + node.name(), c10::ArrayRef<const c10::IValue>());
+    return body();
+  }
 
   void run_guarded(const Step& step, Node& node) {
     try {
@@ -171,7 +171,7 @@ class Replay {
   bool run_by_formulas(const Step& step, Node& node) {
     if (!is_simple_ || step.binding == nullptr || step.binding->step == nullptr || step.handed_out_count > 0)
       return false;
-    if (has_hooks_before(node) || !node.post_hooks().empty()) return false;
+    if (is_hooked(node)) return false;
     const auto gradients = slots_.of(step);
     if (!std::all_of(gradients.begin(), gradients.end(), is_ordinary)) return false;
     const std::span<at::Tensor> results(workspace_.data(), step.target_count);
@@ -190,13 +190,13 @@ class Replay {
   }
 
   variable_list call(Node& node, variable_list&& gradients) {
-    if (has_hooks_before(node) || !node.post_hooks().empty()) [[unlikely]]
+    if (is_hooked(node)) [[unlikely]]
       return call_with_hooks(node, std::move(gradients));
     return call_alone(node, std::move(gradients));
   }
 
   static bool runs_foreign_code(const Step& step, Node& node) {
-    return has_hooks_before(node) || !node.post_hooks().empty() ||
+    return is_hooked(node) ||
            (step.accumulates ? node.tensor_post_acc_grad_hooks() != nullptr : step.runs && step.binding == nullptr);
   }
 
