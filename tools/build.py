@@ -18,6 +18,7 @@ from tools.build_support.options import BuildOptions, Environment, parse_argumen
 from tools.build_support.package_links import link_package
 from tools.build_support.place import place, record_torch
 from tools.build_support.run_ninja import build_folder_lock, run_ninja
+from tools.build_support.sanitizers import SANITIZERS
 from tools.build_support.sources import shown
 
 
@@ -69,8 +70,7 @@ def _link_package(build: Build) -> None:
 def _how_to_use(build: Build) -> str:
     prefix = f"PYTHONPATH={shown(build.package.parent, build.options.root)}"
     if build.options.sanitize is not None:
-        # The sanitizer's runtime must be loaded before anything else, and Python is not linked to it.
-        library = {"address": "libasan.so", "thread": "libtsan.so"}[build.options.sanitize]
+        library = SANITIZERS[build.options.sanitize].library
         prefix += f" LD_PRELOAD=$({' '.join(build.environment.cxx)} -print-file-name={library})"
     return f"use it by: {prefix} python ..."
 

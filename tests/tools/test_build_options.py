@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from tests.tools.build_tree import make_build_tree
 from tools.build import main
 from tools.build_support.errors import BuildError
-from tools.build_support.options import (
-    SANITIZERS,
-    BuildOptions,
-    Environment,
-    job_count,
-    parse_arguments,
-)
+from tools.build_support.options import BuildOptions, Environment, job_count, parse_arguments
+from tools.build_support.sanitizers import SANITIZERS
 
 PATHS = st.none() | st.sampled_from([Path("/tmp/one"), Path("/tmp/t w o")])
 
@@ -27,7 +22,7 @@ PATHS = st.none() | st.sampled_from([Path("/tmp/one"), Path("/tmp/t w o")])
         build_dir=PATHS,
         generated=PATHS,
         jobs=st.none(),
-        sanitize=st.none() | st.sampled_from(SANITIZERS),
+        sanitize=st.none() | st.sampled_from(list(SANITIZERS)),
         precompiled_header=st.booleans(),
         place=st.booleans(),
         keep_going=st.just(False),

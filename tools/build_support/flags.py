@@ -6,15 +6,11 @@ from pathlib import Path
 
 from tools.build_support.cuda import CudaToolkit, architecture_options
 from tools.build_support.options import BuildOptions, Environment
+from tools.build_support.sanitizers import SANITIZERS
 from tools.build_support.sources import Sources, shown
 from tools.build_support.torch_facts import TorchFacts
 
 MODULE = "_C"
-
-_SANITIZE = {
-    "address": ("-fsanitize=address", "-fno-omit-frame-pointer"),
-    "thread": ("-fsanitize=thread", "-fno-omit-frame-pointer"),
-}
 
 
 @dataclass(frozen=True)
@@ -72,17 +68,13 @@ def choose_flags(
         f"-isystem{python_include()}",
     )
     cuda_includes = tuple(f"-isystem{path}" for path in toolkit.include) if toolkit else ()
-    if options.sanitize is None:
-        tuning: tuple[str, ...] = ("-O1", "-finline-small-functions", "-g0")
-        sanitize: tuple[str, ...] = ()
-    else:
-        tuning = ("-O1", "-g1")
-        sanitize = _SANITIZE[options.sanitize]
+    sanitizer = SANITIZERS[options.sanitize] if options.sanitize is not None else None
+    tuning = ("-O1", "-finline-small-functions", "-g0") if sanitizer is None else ("-O1", "-g1")
     return Flags(
         common=(
             "-std=c++20",
             *tuning,
-            *sanitize,
+            *(sanitizer.compile if sanitizer else ()),
             "-fPIC",
             "-fvisibility=hidden",
             # Ninja takes the colours out again where its output is no terminal.
@@ -110,7 +102,7 @@ def choose_flags(
         ),
         link=(
             "-shared",
-            *sanitize,
+            *(sanitizer.link if sanitizer else ()),
             # torch is imported first, so its libraries are loaded by then; the run path serves tools such as
             # ldd when the package is installed beside torch.
             "-Wl,-rpath,$ORIGIN/../torch/lib",

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.build_support.errors import BuildError
+from tools.build_support.sanitizers import SANITIZERS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SANITIZERS = ("address", "thread")
 
 # The heaviest translation units (the precompiled header) need this much; more jobs than memory allows would
 # swap.
