@@ -48,7 +48,8 @@ def with_hooks(program: Program) -> None:
 
 def with_a_graph_of_its_own(program: Program) -> None:
     gradients = torch.autograd.grad(program.loss, program.leaves, create_graph=True, allow_unused=True)
-    torch.stack([one.sum() for one in gradients if one is not None]).sum().backward()
+    weighted = [one * leaf for one, leaf in zip(gradients, program.leaves, strict=True) if one is not None]
+    torch.stack(weighted).sum().backward()
 
 
 def through_a_function(program: Program) -> None:
