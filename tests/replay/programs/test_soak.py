@@ -10,7 +10,7 @@ import pytest
 
 from tests.capture.random_programs import run_program as run_small_program
 from tests.replay.programs.machine import run_program
-from tests.replay.programs.memory import Memory, memory
+from tests.replay.programs.memory import memory
 from tests.replay.programs.program import Ask, Branch, Checkpoint, Do, Hook, Program, Saving, Step
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is asked of glibc")
@@ -75,13 +75,6 @@ def sessions() -> None:
         assert session.stats.replays + session.stats.captures == 1
 
 
-def assert_same(before: Memory, after: Memory) -> None:
-    assert after.tensors == before.tensors
-    assert after.objects - before.objects < 100
-    assert after.allocated - before.allocated < SLACK
-    assert after.resident - before.resident < RESIDENT_SLACK
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("one_round", [changing_graphs, features_and_errors, sessions])
 def test_memory_stays_constant(one_round: Callable[[], None]) -> None:
@@ -91,7 +84,11 @@ def test_memory_stays_constant(one_round: Callable[[], None]) -> None:
     before = memory()
     for _ in range(ROUNDS):
         one_round()
-    assert_same(before, memory())
+    after = memory()
+    assert after.tensors == before.tensors
+    assert after.objects - before.objects < 100
+    assert after.allocated - before.allocated < SLACK
+    assert after.resident - before.resident < RESIDENT_SLACK
     assert backbind.stats().plans <= PLANS
 
 
