@@ -139,3 +139,18 @@ MODELS: tuple[Callable[[], Model], ...] = (
     hooked,
     large_matmul,
 )
+
+
+def clear(model: Model) -> None:
+    """Forget the gradients, as training does between steps."""
+    for parameter in model.parameters:
+        parameter.grad = None
+
+
+def same_bits(left: Tensor, right: Tensor) -> bool:
+    """Whether two gradients agree, dense or sparse."""
+    if left.layout != right.layout:
+        return False
+    if left.layout != torch.strided:
+        left, right = left.to_dense(), right.to_dense()
+    return torch.equal(left.view(torch.int32), right.view(torch.int32))

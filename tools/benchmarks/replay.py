@@ -1,11 +1,11 @@
-"""What a backward costs under capture, beside the eager engine's and stock compiled autograd's in the same run.
+"""What a backward costs under capture, beside the eager engine's, a flat loop's and stock compiled autograd's.
 
-One thread, medians, round by round side by side. The ratio is to the eager engine; the gradients of all are compared
-bit for bit before anything is timed.
+All in one run, one thread, medians, round by round side by side. Ratios are to the eager engine. The gradients of all
+are compared bit for bit before anything is timed. The floor is a flat C++ loop of the ATen calls that eager makes;
+tools/benchmarks/_floor.py tells what that contains.
 """
 
 import argparse
-import contextlib
 import json
 import statistics
 import time
@@ -20,9 +20,29 @@ from rich.table import Table
 from torch import Tensor
 from torch._dynamo import compiled_autograd
 
-from tools.benchmarks._models import MODELS, Model
+from tools.benchmarks._floor import Floor
+from tools.benchmarks._models import MODELS, Model, clear, same_bits
 
-Surround = Callable[[], AbstractContextManager[object]]
+Backward = Callable[[Tensor], object]
+"""Runs the backward of a loss."""
+
+STOCK_ROUNDS = 3
+"""Fewer, because a round takes seconds."""
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Stock compiled autograd on one model, whose graph runs uncompiled.
+
+    Attributes:
+        milliseconds: of one backward, its graph being captured already; None where it failed.
+        ratio: to the eager engine.
+        failure: the first line of its exception, or how its gradients differ.
+    """
+
+    milliseconds: float | None = None
+    ratio: float | None = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -35,10 +55,13 @@ class Row:
         eager: through the engine.
         captured: under capture, where a plan is held.
         ratio: median of captured to eager, round by round.
+        floor: by the flat loop; None where it was not asked for.
+        floor_ratio: median of floor to eager, round by round.
+        boxed_calls: operators that the flat loop calls in a slower way than eager does, which should be none.
+        first: the backward that is captured, walk and run together.
         capture: making the plan, a part of `first`.
         look_up: finding the plan that fits, a part of `captured`.
-        first: the backward that is captured, walk and run together.
-        stock: through stock compiled autograd, whose graph runs uncompiled; None where it was not asked for or failed.
+        stock: through stock compiled autograd; None where it was not asked for.
     """
 
     model: str
@@ -46,10 +69,13 @@ class Row:
     eager: float
     captured: float
     ratio: float
+    floor: float | None
+    floor_ratio: float | None
+    boxed_calls: dict[str, int]
     first: float
     capture: float
     look_up: float
-    stock: float | None
+    stock: Stock | None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,6 +86,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--no-stock", action="store_true", help="leave stock compiled autograd out: it is slow"
     )
+    parser.add_argument(
+        "--no-floor", action="store_true", help="leave the flat loop out: it has to be compiled"
+    )
     parsed = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows = []
@@ -67,7 +96,9 @@ def main(arguments: Sequence[str]) -> int:
         torch.manual_seed(0)
         model = make()
         if parsed.only in model.name:
-            rows.append(measure(model, parsed.rounds, with_stock=not parsed.no_stock))
+            rows.append(
+                measure(model, parsed.rounds, with_stock=not parsed.no_stock, with_floor=not parsed.no_floor)
+            )
     if parsed.json:
         print(json.dumps([asdict(row) for row in rows]))
     else:
@@ -75,98 +106,139 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measure(model: Model, rounds: int, *, with_stock: bool) -> Row:
-    expected = gradients(model, contextlib.nullcontext)
+def measure(model: Model, rounds: int, *, with_stock: bool, with_floor: bool) -> Row:
+    expected = gradients(model, eager)
     backbind.reset()
     session = backbind.capture()
-    first = timed(model, lambda: session)
+    captured = inside(lambda: session)
+    first = timed(model, captured)
     for _ in range(2):
-        actual = gradients(model, lambda: session)
-        if not all(map(same_bits, expected, actual)):
-            raise AssertionError(f"{model.name}: gradients differ from eager's")
+        compare(model, captured, expected)
     stats = session.session.stats
     nodes, capture, looked_up = stats.steps // 3, stats.capture_seconds * 1e3, stats.look_up_seconds
-    eager_times, times = [], []
-    for _ in range(rounds):
-        eager_times.append(timed(model, contextlib.nullcontext))
-        times.append(timed(model, lambda: session))
+    ways = {"eager": eager, "captured": captured}
+    floor = Floor(model) if with_floor else None
+    if floor is not None:
+        ways["floor"] = lambda _: floor.run()
+        compare(model, ways["floor"], expected)
+    times = alternate(model, ways, rounds)
+    look_up = (session.session.stats.look_up_seconds - looked_up) * 1e3 / rounds
     return Row(
         model.name,
         nodes,
-        statistics.median(eager_times),
-        statistics.median(times),
-        statistics.median(ours / theirs for ours, theirs in zip(times, eager_times, strict=True)),
+        statistics.median(times["eager"]),
+        statistics.median(times["captured"]),
+        ratio(times, "captured"),
+        statistics.median(times["floor"]) if floor else None,
+        ratio(times, "floor") if floor else None,
+        floor.boxed if floor else {},
         first,
         capture,
-        (session.session.stats.look_up_seconds - looked_up) * 1e3 / rounds,
-        stock_time(model) if with_stock else None,
+        look_up,
+        measure_stock(model, expected) if with_stock else None,
     )
 
 
-def gradients(model: Model, surround: Surround) -> list[Tensor]:
+def measure_stock(model: Model, expected: list[Tensor]) -> Stock:
+    stock = inside(lambda: compiled_autograd._enable(lambda graph: graph))
+    try:
+        for _ in range(2):  # the second finds the sizes that the first took for fixed
+            compare(model, stock, expected)
+        times = alternate(model, {"eager": eager, "stock": stock}, STOCK_ROUNDS)
+    except Exception as error:  # whatever it is, the table says so
+        return Stock(failure=f"{type(error).__name__}: {error}".partition("\n")[0])
+    return Stock(statistics.median(times["stock"]), ratio(times, "stock"))
+
+
+def eager(loss: Tensor) -> None:
+    loss.backward()
+
+
+def inside(surround: Callable[[], AbstractContextManager[object]]) -> Backward:
+    def backward(loss: Tensor) -> None:
+        with surround():
+            loss.backward()
+
+    return backward
+
+
+def alternate(model: Model, ways: dict[str, Backward], rounds: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, backward in ways.items():
+            times[way].append(timed(model, backward))
+    return times
+
+
+def ratio(times: dict[str, list[float]], way: str) -> float:
+    return statistics.median(one / other for one, other in zip(times[way], times["eager"], strict=True))
+
+
+def compare(model: Model, backward: Backward, expected: list[Tensor]) -> None:
+    actual = gradients(model, backward)
+    if len(actual) != len(expected) or not all(map(same_bits, expected, actual)):
+        raise AssertionError(f"{model.name}: gradients differ from eager's")
+
+
+def gradients(model: Model, backward: Backward) -> list[Tensor]:
     clear(model)
-    loss = model.forward()
-    with surround():
-        loss.backward()
+    backward(model.forward())
     return [parameter.grad for parameter in model.parameters if parameter.grad is not None]
 
 
-def timed(model: Model, surround: Surround) -> float:
+def timed(model: Model, backward: Backward) -> float:
     clear(model)
     loss = model.forward()
     start = time.perf_counter()
-    with surround():
-        loss.backward()
+    backward(loss)
     return (time.perf_counter() - start) * 1e3
 
 
-def clear(model: Model) -> None:
-    for parameter in model.parameters:
-        parameter.grad = None
-
-
-def same_bits(left: Tensor, right: Tensor) -> bool:
-    if left.layout != torch.strided:
-        left, right = left.to_dense(), right.to_dense()
-    return torch.equal(left.view(torch.int32), right.view(torch.int32))
-
-
-def stock_time(model: Model) -> float | None:
-    def surround() -> AbstractContextManager[object]:
-        return compiled_autograd._enable(lambda graph: graph)
-
-    try:
-        return statistics.median(timed(model, surround) for _ in range(4))
-    except Exception:
-        return None
-
-
 def show(rows: list[Row]) -> None:
-    table = Table(title="milliseconds of one backward, medians; the ratio is to the eager engine")
+    table = Table(title="milliseconds of one backward, medians; ratios are to the eager engine")
     for column in (
         "model",
         "nodes",
         "eager",
         "captured",
         "ratio",
+        "floor",
+        "ratio",
         "first",
         "capture",
         "look-up",
         "stock",
-        "stock ratio",
+        "ratio",
     ):
         table.add_column(column, justify="left" if column == "model" else "right")
+    notes: list[str] = []
     for row in rows:
+        stock = row.stock or Stock()
+        mark = ""
+        if stock.failure:
+            notes.append(f"{row.model}: stock compiled autograd failed with {stock.failure}")
+            mark = rf" \[{len(notes)}]"  # rich would take a bare one for its own markup
+        if row.boxed_calls:
+            notes.append(f"{row.model}: the floor is too high, these calls are boxed: {row.boxed_calls}")
         table.add_row(
             row.model,
             str(row.nodes),
             f"{row.eager:.2f}",
             f"{row.captured:.2f}",
             f"{row.ratio:.2f}",
+            figure(row.floor),
+            figure(row.floor_ratio),
             f"{row.first:.2f}",
             f"{row.capture:.2f}",
             f"{row.look_up:.3f}",
-            "-" if row.stock is None else f"{row.stock:.2f}",
-            "-" if row.stock is None else f"{row.stock / row.eager:.2f}",
+            figure(stock.milliseconds) + mark,
+            figure(stock.ratio),
         )
-    Console(width=130).print(table)
+    console = Console(width=130)
+    console.print(table)
+    for number, note in enumerate(notes, 1):
+        console.print(f"[{number}] {note}", markup=False)
+
+
+def figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
