@@ -19,7 +19,7 @@ def load(folder: str, build_folder: Path | None = None) -> None:
             name=f"backbind_{folder}",
             sources=[str(path) for path in sorted((HERE / folder).glob("*.cpp"))],
             build_directory=str(build_folder),
-            extra_cflags=["-O2", "-std=c++20"],
+            extra_cflags=["-O2"],
             is_python_module=False,
             is_standalone=False,
         )
