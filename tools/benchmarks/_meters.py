@@ -40,6 +40,11 @@ class TensorMeter:
     def read(self) -> Taken:
         return Taken(self._meter.peak(), self._meter.count())
 
+    def held(self) -> int:
+        """Bytes that are held now beyond those held at the start; fewer may be, too."""
+        held: int = self._meter.held()
+        return held
+
 
 class MallocMeter:
     """Counts all that malloc gives, tensors, nodes and Python's arenas alike; needs `preloaded`."""

@@ -74,6 +74,7 @@ struct TensorMeter : torch::CustomClassHolder {
     counters().count = 0;
   }
   int64_t peak() const { return counters().peak - start_; }
+  int64_t held() const { return counters().held - start_; }
   int64_t count() const { return counters().count; }
 
  private:
@@ -95,5 +96,6 @@ TORCH_LIBRARY(backbind_allocations, library) {
       .def(torch::init<>())
       .def("start", [](const Self& self) { self->start(); })
       .def("peak", [](const Self& self) { return self->peak(); })
+      .def("held", [](const Self& self) { return self->held(); })
       .def("count", [](const Self& self) { return self->count(); });
 }
