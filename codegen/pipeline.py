@@ -20,6 +20,7 @@ from .installed.operators import Operators, load_operators
 from .installed.torchgen_process import TorchgenRun
 from .installed.vocabulary import DECLARING_HEADERS, HELPERS_NAMESPACE, Vocabulary, load_vocabulary
 from .model.build import EntryPlace, build_model
+from .model.helpers import HELPERS
 from .model.mode import LinkFacts
 from .model.node import Mode, Model
 from .parse.report import Report
@@ -88,7 +89,9 @@ def load_model(
         with timings.phase("torchgen"):
             derivatives = torchgen.result()
     with timings.phase("model"):
-        return build_model(derivatives, _places(entries), facts, install.version, settings.forced_mode, name)
+        return build_model(
+            derivatives, _places(entries), operators, facts, install.version, settings.forced_mode, name
+        )
 
 
 def render(model: Model, settings: Settings, timings: Timings) -> dict[str, str]:
@@ -122,9 +125,8 @@ def _link_facts(install: TorchInstall, vocabulary: Vocabulary, settings: Setting
     key = content_key(
         library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py")
     )
-    return LinkFacts(
-        _helper_names(vocabulary), cache.fetch("exports", key, lambda: callable_helpers(install))
-    )
+    exported = cache.fetch("exports", key, lambda: callable_helpers(install))
+    return LinkFacts(_helper_names(vocabulary), exported | frozenset(HELPERS))
 
 
 def _helper_names(vocabulary: Vocabulary) -> frozenset[str]:

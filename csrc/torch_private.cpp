@@ -29,13 +29,18 @@ struct WarningListAccess {
 template struct WarningListAccess<&DelayedWarnings::warnings_>;
 
 using torch::autograd::SavedVariable;
-using SavedHooks = std::unique_ptr<torch::autograd::SavedVariableHooks> SavedVariable::*;
-SavedHooks saved_hooks();
-template <SavedHooks member>
-struct SavedHooksAccess {
-  friend SavedHooks saved_hooks() { return member; }
+struct SavedFields {
+  at::Tensor SavedVariable::* data;
+  uint32_t SavedVariable::* version;
+  bool SavedVariable::* holds_nothing;
 };
-template struct SavedHooksAccess<&SavedVariable::hooks_>;
+constexpr SavedFields saved_fields();
+template <SavedFields fields>
+struct SavedFieldsAccess {
+  friend constexpr SavedFields saved_fields() { return fields; }
+};
+template struct SavedFieldsAccess<SavedFields{&SavedVariable::data_, &SavedVariable::saved_version_,
+                                              &SavedVariable::was_default_constructed_}>;
 
 // Never made; see KeySetAccess.
 struct MutexAccess : torch::autograd::Node {
@@ -93,7 +98,19 @@ variable_list root_gradients(const torch::autograd::Node& root) {
   return static_cast<const torch::autograd::GraphRoot&>(root).outputs;
 }
 
-bool has_hooks(const torch::autograd::SavedVariable& saved) { return saved.*saved_hooks() != nullptr; }
+const at::Tensor* saved_tensor(const SavedVariable& saved) {
+  static const at::Tensor nothing;
+  if (saved.has_hooks()) return nullptr;
+  if (saved.*saved_fields().holds_nothing) return &nothing;
+  const at::Tensor& data = saved.*saved_fields().data;
+  if (!data.defined()) return nullptr;
+  const auto& version = data.unsafeGetTensorImpl()->version_counter();
+  return version.enabled() && version.current_version() == saved.*saved_fields().version ? &data : nullptr;
+}
+
+bool has_python_object(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj() != nullptr;
+}
 
 NodeLock::NodeLock(torch::autograd::Node& node) : lock_(node.*MutexAccess::member()) {}
 

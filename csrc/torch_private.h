@@ -35,8 +35,14 @@ torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::aut
 // is a GraphRoot.
 torch::autograd::variable_list root_gradients(const torch::autograd::Node& root);
 
-// Whether reading the saved tensor calls a hook. Uses the place where SavedVariable keeps its hooks.
-bool has_hooks(const torch::autograd::SavedVariable& saved);
+// The tensor that SavedVariable::unpack would give (undefined if none was saved), where it lies; or null where unpack
+// would do more than to give it: call a hook, or raise because it was freed or changed in place. It has the values and
+// the metadata alone, not always the history. Uses the fields in which SavedVariable keeps the tensor and its version.
+const at::Tensor* saved_tensor(const torch::autograd::SavedVariable& saved);
+
+// Whether Python has an object for the tensor, which may come to light again with all that was put on it. Uses the slot
+// in which a tensor keeps it.
+bool has_python_object(const at::Tensor& tensor);
 
 // Holds the mutex with which a node keeps other threads from its saved values. Uses the protected member Node::mutex_.
 class NodeLock {

@@ -75,11 +75,12 @@ class NodeView:
     step: str
     has_step: bool
     """Whether a live node can be run by its formulas: it is inline, and neither takes nor saves lists of tensors."""
-    step_tensors: tuple[str, ...]
-    """Fields that hold saved tensors."""
-    step_locals: tuple[str, ...]
-    """What they are read into."""
+    step_keys: str
+    """The class that leaves dispatch keys out meanwhile."""
     step_reads: tuple[str, ...]
+    """Statements that find the saved tensors."""
+    step_locals: tuple[str, ...]
+    """Pointers to them."""
     step_values: tuple[str, ...]
     """The saved values, as they are handed to the formulas."""
 
@@ -142,15 +143,14 @@ def view_node(node: NodeSpec) -> NodeView:
         formulas_name=names.formulas(node.name),
         step=names.step(node.name),
         has_step=is_inline and not _has_lists(node),
-        step_tensors=tuple(saved.field for saved in tensors),
-        step_locals=tuple(names.argument(saved.name) for saved in tensors),
+        step_keys=node.step_keys.value,
         step_reads=tuple(
-            f"const Tensor {names.argument(saved.name)} = "
-            f"node.{saved.field}.unpack({'base.getptr()' if saved.from_output else ''});"
+            f"const Tensor* {names.argument(saved.name)} = torch_private::saved_tensor(node.{saved.field});"
             for saved in tensors
         ),
+        step_locals=tuple(names.argument(saved.name) for saved in tensors),
         step_values=tuple(
-            names.argument(saved.name) if saved.type.is_tensor else f"node.{saved.field}"
+            f"*{names.argument(saved.name)}" if saved.type.is_tensor else f"node.{saved.field}"
             for saved in node.saved
         ),
     )

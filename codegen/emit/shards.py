@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .. import names
+from ..model.helpers import HELPERS
 from ..model.node import Mode, NodeSpec
 from .rendering import Renderer
 
@@ -20,7 +21,12 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
         path = f"cpp/{shard}.cpp"
         views = [renderer.views[node.name] for node in nodes]
         texts[path] = renderer.render(
-            "cpp/nodes.cpp.j2", path, shard=shard, nodes=views, line_directives=renderer.line_directives
+            "cpp/nodes.cpp.j2",
+            path,
+            shard=shard,
+            nodes=views,
+            helpers=sorted(HELPERS),
+            line_directives=renderer.line_directives,
         )
         lines_path = f"cpp/{shard}.lines.h"
         texts[lines_path] = renderer.render(

@@ -5,7 +5,7 @@ user's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from ..parse.report import Report
 from ..parse.schema import Schema, SchemaSyntaxError, parse_schema
 from ..parse.span import SourceFile
 from ..parse.yaml_source import describe
-from ..parse.yaml_tree import MappingNode, ScalarNode, SequenceNode, parse_tree, read_source
+from ..parse.yaml_tree import MappingNode, Node, ScalarNode, SequenceNode, parse_tree, read_source
 from .locate import TorchInstall
 
 
@@ -22,6 +22,8 @@ class Operator:
     """One operator: its schema and how C++ calls it."""
 
     schema: Schema
+    is_composite: bool
+    """Whether it is made of other operators, for autograd too, which then sees those and not it."""
     is_function: bool
     """Whether ``at::name(...)`` exists."""
     is_method: bool
@@ -105,7 +107,7 @@ def read_operators(source: SourceFile, report: Report) -> tuple[Operator, ...]:
         except SchemaSyntaxError as error:
             report.error(schema.source.part(error.start, error.end), f"this is no schema: {error.message}")
             continue
-        operators.append(Operator(parsed, "function" in words, "method" in words))
+        operators.append(Operator(parsed, _is_composite(fields), "function" in words, "method" in words))
         generated = fields.get("autogen")
         if isinstance(generated, ScalarNode):
             try:
@@ -138,7 +140,17 @@ def _generated_functional(schema: Schema, autogen: str) -> list[Operator]:
         if alias not in returned
     ]
     returns = written[0] if len(written) == 1 else f"({', '.join(written)})"
-    return [Operator(parse_schema(f"{name}{arguments} -> {returns}"), True, False) for name in names]
+    return [Operator(parse_schema(f"{name}{arguments} -> {returns}"), False, True, False) for name in names]
+
+
+def _is_composite(fields: Mapping[str, Node]) -> bool:
+    if "structured_delegate" in fields or "structured" in fields:
+        return False
+    dispatch = fields.get("dispatch")
+    if not isinstance(dispatch, MappingNode):
+        return True
+    keys = (key.strip() for written, _ in dispatch.pairs for key in written.text.split(","))
+    return "CompositeImplicitAutograd" in keys
 
 
 _MUTATION = re.compile(r"\((\w+)!\)")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .. import names
+from ..installed.operators import Operators
 from ..installed.torchgen_adapter import Derivatives, NodeRecord, SavedRecord
 from .mode import LinkFacts, choose_mode
 from .node import (
@@ -21,6 +22,7 @@ from .node import (
     Skipped,
 )
 from .saved_types import saved_type_of
+from .step_keys import step_keys
 
 STRUCTS = "torch::autograd::generated"
 """The namespace of the node structs."""
@@ -40,6 +42,7 @@ class EntryPlace:
 def build_model(
     derivatives: Derivatives,
     places: Mapping[str, EntryPlace],
+    operators: Operators,
     facts: LinkFacts,
     torch_version: str,
     forced_mode: Mode | None = None,
@@ -54,7 +57,8 @@ def build_model(
         UnknownSavedTypeError: the type table lacks a type.
     """
     nodes = tuple(
-        _build_node(record, places[record.entry_schema], facts, forced_mode) for record in derivatives.nodes
+        _build_node(record, places[record.entry_schema], operators, facts, forced_mode)
+        for record in derivatives.nodes
     )
     skipped = tuple(
         Skipped(entry.schema, entry.reason, places[entry.schema].line) for entry in derivatives.skipped
@@ -63,7 +67,11 @@ def build_model(
 
 
 def _build_node(
-    record: NodeRecord, place: EntryPlace, facts: LinkFacts, forced_mode: Mode | None
+    record: NodeRecord,
+    place: EntryPlace,
+    operators: Operators,
+    facts: LinkFacts,
+    forced_mode: Mode | None,
 ) -> NodeSpec:
     inputs = tuple(Input(one.name, one.is_list) for one in record.inputs)
     formulas = tuple(_build_formulas(record, place))
@@ -87,6 +95,7 @@ def _build_node(
         choice=choice,
         struct=f"{STRUCTS}::{record.node}",
         exact_gradient=record.tensor_arguments == 1,
+        step_keys=step_keys(formulas, operators),
     )
 
 

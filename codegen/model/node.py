@@ -23,6 +23,17 @@ class Mode(Enum):
     """A short-lived node struct is filled and its ``apply`` called."""
 
 
+class StepKeys(Enum):
+    """The keys that are left out while the formulas of a live node run; the value is what C++ calls it."""
+
+    ALL = "AllKeys"
+    """None are."""
+    BELOW_AUTOGRAD = "BelowAutograd"
+    """Those of autograd."""
+    BELOW_VIEWS = "BelowViews"
+    """Those of autograd, and that of in-place operations and views."""
+
+
 @dataclass(frozen=True)
 class Argument:
     """One schema argument that carries a saved value or a component of one."""
@@ -135,6 +146,8 @@ class NodeSpec:
     exact_gradient: bool
     """Whether a gradient always has the shape of its input: the forward takes a single tensor, so nothing can have been
     broadcast. Otherwise the engine may have to reduce it."""
+    step_keys: StepKeys
+    """The keys that are left out where a live node is run by its formulas."""
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

@@ -53,6 +53,8 @@ class Return:
 
     name: str | None
     type: str
+    shared: bool
+    """Whether it shares its memory with an argument that the operator does not change, ``Tensor(a)``."""
 
     @property
     def is_tensor(self) -> bool:
@@ -91,6 +93,11 @@ class Schema:
     def is_out(self) -> bool:
         """Whether it writes into arguments of the caller, ``Tensor(a!) out``."""
         return any(argument.keyword_only and argument.written for argument in self.arguments)
+
+    @property
+    def is_view(self) -> bool:
+        """Whether an output is a view of an argument, ``Tensor(a)``."""
+        return any(output.shared for output in self.returns)
 
     @property
     def has_symint(self) -> bool:
@@ -210,7 +217,8 @@ def _returns(text: str, position: int) -> tuple[Return, ...]:
             raise SchemaSyntaxError(
                 "expected an output, '<type>' or '<type> <name>'", first, max(last, first + 1)
             )
-        returns.append(Return(found["name"], _plain_type(found["type"])))
+        type_ = found["type"]
+        returns.append(Return(found["name"], _plain_type(type_), "(" in type_ and "!" not in type_))
     if not returns:
         raise SchemaSyntaxError(
             "expected the outputs after '->'; an operator without outputs ends in '-> ()'", end, end

@@ -146,7 +146,12 @@ variable_list run(Session& session, const Request& request) {
     counts.look_up_seconds += look_up_seconds;
   });
   const Deeper deeper;
-  return session.backend(*plan, nodes, request);
+  Detours detours{};
+  variable_list gradients = session.backend(*plan, nodes, request, detours);
+  count(session, [&](Counts& counts) {
+    for (size_t i = 0; i < detours.size(); ++i) counts.detours[i] += detours[i];
+  });
+  return gradients;
 }
 
 variable_list enter(const c10::intrusive_ptr<Node>& root, const GraphTask& task, bool accumulate_grad,

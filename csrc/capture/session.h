@@ -8,13 +8,14 @@
 #include <mutex>
 #include <string>
 
+#include "capture/detour.h"
 #include "capture/plan.h"
 #include "capture/request.h"
 
 namespace backbind {
 
-// Runs a plan on a live graph and returns the gradients that are handed out.
-using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, const Request& request);
+// Runs a plan on a live graph and returns the gradients that are handed out. Counts steps that went the long way.
+using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours);
 
 // Numbers since the start of a session, or of the process.
 struct Counts {
@@ -29,6 +30,7 @@ struct Counts {
   std::map<std::string, uint64_t> fallback_reasons;
   // Steps of captured plans that run the live node because nothing more is known of it, by the node's name.
   std::map<std::string, uint64_t> opaque_steps;
+  Detours detours{};
 };
 
 // Counts that several threads write. One mutex guards those of all sessions, so that it can be held over a fork;

@@ -4,7 +4,6 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -28,26 +27,25 @@ struct StepFrame {
 using StepFunction = bool (*)(torch::autograd::Node& node, const StepFrame& frame);
 
 // Whether a formula over this tensor gives the same below the autograd keys: dense memory of the CPU, of no subclass,
-// in no transform, without a pending conjugation or negation. An undefined tensor is as good.
+// in no transform, of real numbers without a pending negation. An undefined tensor is as good.
 inline bool is_ordinary(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kOrdinary =
-      c10::DispatchKeySet({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView});
-  return !tensor.defined() || (tensor.key_set() - kOrdinary).empty();
+      c10::DispatchKeySet({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView,
+                           c10::DispatchKey::AutocastCPU});
+  return !tensor.defined() || (kOrdinary.has_all(tensor.key_set()) && !tensor.is_complex());
 }
 
+// Null stands for a saved tensor that cannot just be read.
 inline bool are_ordinary(std::initializer_list<const at::Tensor*> tensors) {
   for (const at::Tensor* tensor : tensors) {
-    if (!is_ordinary(*tensor)) return false;
+    if (tensor == nullptr || !is_ordinary(*tensor)) return false;
   }
   return true;
 }
 
-// Whether reading one of the fields would call hooks of saved_tensors_hooks.
-inline bool any_has_hooks(std::initializer_list<const torch::autograd::SavedVariable*> fields) {
-  for (const auto* field : fields) {
-    if (torch_private::has_hooks(*field)) return true;
-  }
-  return false;
-}
+// The keys that the dispatcher leaves out while formulas run (codegen/model/step_keys.py says where which will do).
+struct AllKeys {};
+using BelowAutograd = at::AutoDispatchBelowAutograd;
+using BelowViews = at::AutoDispatchBelowADInplaceOrView;
 
 }  // namespace backbind

@@ -30,6 +30,14 @@ SessionPtr session_of(PyObject* object) {
   return *held;
 }
 
+std::map<std::string, uint64_t> in_words(const Detours& detours) {
+  std::map<std::string, uint64_t> reasons;
+  for (size_t i = 0; i < detours.size(); ++i) {
+    if (detours[i] > 0) reasons[kDetours[i]] = detours[i];
+  }
+  return reasons;
+}
+
 Owned reasons_to_python(const std::map<std::string, uint64_t>& reasons) {
   Owned dict = checked(PyDict_New());
   for (const auto& [reason, count] : reasons) {
@@ -109,11 +117,12 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
     const Owned recaptures = reasons_to_python(counts.recapture_reasons);
     const Owned fallbacks = reasons_to_python(counts.fallback_reasons);
     const Owned opaque = reasons_to_python(counts.opaque_steps);
-    return checked(Py_BuildValue("(KKKKddOOO)", static_cast<unsigned long long>(counts.captures),
-                                 static_cast<unsigned long long>(counts.replays),
-                                 static_cast<unsigned long long>(counts.steps),
-                                 static_cast<unsigned long long>(counts.fallbacks), counts.look_up_seconds,
-                                 counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get()))
+    const Owned detours = reasons_to_python(in_words(counts.detours));
+    return checked(Py_BuildValue(
+                       "(KKKKddOOOO)", static_cast<unsigned long long>(counts.captures),
+                       static_cast<unsigned long long>(counts.replays), static_cast<unsigned long long>(counts.steps),
+                       static_cast<unsigned long long>(counts.fallbacks), counts.look_up_seconds,
+                       counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get(), detours.get()))
         .release();
   });
 }

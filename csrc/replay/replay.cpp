@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "hooks/run.h"
+#include "replay/accumulate.h"
 #include "replay/fit.h"
 #include "replay/slots.h"
 #include "torch_private.h"
@@ -54,8 +56,13 @@ class Modes {
 
 class Replay {
  public:
-  Replay(const Plan& plan, const LiveNodes& nodes, const Request& request)
-      : plan_(plan), nodes_(nodes), request_(request), slots_(plan.slot_count), results_(plan.gradients.size()) {
+  Replay(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours)
+      : plan_(plan),
+        nodes_(nodes),
+        request_(request),
+        detours_(detours),
+        slots_(plan.slot_count),
+        results_(plan.gradients.size()) {
     uint32_t most = 0;
     for (const Step& step : plan.steps) most = std::max(most, step.target_count);
     workspace_.resize(most);
@@ -116,7 +123,9 @@ class Replay {
 
   void run_guarded(const Step& step, Node& node) {
     try {
-      if (run_by_formulas(step, node)) return;
+      const std::optional<Detour> detour = run_directly(step, node);
+      if (!detour.has_value()) return;
+      detours_[static_cast<size_t>(*detour)] += 1;
       if (runs_foreign_code(step, node)) {
         // That code may leave a mode of the thread behind. What its own step still does feels it, as in the engine; the
         // next node does not.
@@ -167,11 +176,23 @@ class Replay {
     }
   }
 
+  // Runs a step without the node's own call, if that makes no difference; otherwise does nothing and says why not.
+  std::optional<Detour> run_directly(const Step& step, Node& node) {
+    if (!is_simple_) return Detour::kWatched;
+    if (is_hooked(node) || (step.accumulates && node.tensor_post_acc_grad_hooks() != nullptr)) return Detour::kHooks;
+    if (step.handed_out_count > 0) return Detour::kHandedOut;
+    if (step.accumulates) {
+      if (!accumulate(node, slots_.of(step)[0])) return Detour::kAccumulation;
+      return std::nullopt;
+    }
+    if (step.binding == nullptr) return Detour::kOpaque;
+    if (step.binding->step == nullptr) return Detour::kNoFormulas;
+    if (!run_by_formulas(step, node)) return Detour::kTensors;
+    return std::nullopt;
+  }
+
   // Returns whether it could be done.
   bool run_by_formulas(const Step& step, Node& node) {
-    if (!is_simple_ || step.binding == nullptr || step.binding->step == nullptr || step.handed_out_count > 0)
-      return false;
-    if (is_hooked(node)) return false;
     const auto gradients = slots_.of(step);
     if (!std::all_of(gradients.begin(), gradients.end(), is_ordinary)) return false;
     const std::span<at::Tensor> results(workspace_.data(), step.target_count);
@@ -233,6 +254,7 @@ class Replay {
   const Plan& plan_;
   const LiveNodes& nodes_;
   const Request& request_;
+  Detours& detours_;
   Slots slots_;
   variable_list results_;
   // Where formulas put their results before they are sent on.
@@ -244,8 +266,8 @@ class Replay {
 
 }  // namespace
 
-variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request) {
-  return Replay(plan, nodes, request).run();
+variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours) {
+  return Replay(plan, nodes, request, detours).run();
 }
 
 }  // namespace backbind

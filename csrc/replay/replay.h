@@ -1,6 +1,7 @@
 // The native backend: runs a plan as one flat loop over the nodes of a live graph.
 #pragma once
 
+#include "capture/detour.h"
 #include "capture/plan.h"
 #include "capture/request.h"
 
@@ -9,6 +10,6 @@ namespace backbind {
 // Runs the backward of `request`, whose graph has the structure of `plan` and these `nodes`, and returns the gradients
 // that are handed out. What a caller can see is what the engine would have done: values, hooks and their order, what is
 // released and when, errors.
-variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request);
+variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours);
 
 }  // namespace backbind

@@ -44,6 +44,9 @@ class Stats:
     """Why a backward was left to the engine, in words, and how often."""
     opaque_steps: Mapping[str, int]
     """Nodes in captured plans of which nothing more is known than how to call them, by name."""
+    detours: Mapping[str, int]
+    """Why steps were run by the live node with all of autograd's machinery, in words, and how often. The others were
+    run by their formulas, or added to their leaf, below autograd's dispatch keys."""
 
     def __str__(self) -> str:
         lines = [
@@ -54,6 +57,7 @@ class Stats:
             ("recaptured because of", self.recapture_reasons),
             ("left to the engine because of", self.fallback_reasons),
             ("opaque step", self.opaque_steps),
+            ("the long way because of", self.detours),
         ):
             lines += [f"  {title} {what}: {count}" for what, count in counted.items()]
         return "\n".join(lines)
@@ -205,10 +209,8 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, fallbacks, look_up, capturing, recaptures, reasons, opaque = _C.counts(handle)
-    return Stats(
-        captures, replays, steps, _C.plans_held(), fallbacks, look_up, capturing, recaptures, reasons, opaque
-    )
+    captures, replays, steps, fallbacks, look_up, capturing, *reasons = _C.counts(handle)
+    return Stats(captures, replays, steps, _C.plans_held(), fallbacks, look_up, capturing, *reasons)
 
 
 def _take_engine_entry() -> None:

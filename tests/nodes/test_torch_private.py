@@ -28,14 +28,15 @@ _TESTED = {
     "begins_at_root",
     "run_in_engine",
     "root_gradients",
-    "has_hooks",
+    "saved_tensor",
+    "has_python_object",
     "NodeLock",
 }
 
 
 def test_every_function_of_the_header_has_a_test() -> None:
     code = re.sub(r"//.*", "", _HEADER.read_text())
-    functions = set(re.findall(r"^[\w:<>]+ (\w+)\([^;{]*\);", code, re.MULTILINE))
+    functions = set(re.findall(r"^(?:const )?[\w:<>]+\*? (\w+)\([^;{]*\);", code, re.MULTILINE))
     classes = set(re.findall(r"^class (\w+)", code, re.MULTILINE))
     assert functions | classes == _TESTED, f"{_HEADER.name} and the tests of this file must be kept together"
 
@@ -243,7 +244,7 @@ def test_warnings_of_a_backward_that_was_handed_over_arrive() -> None:
     ], "DelayWarningHandler::warnings_ no longer holds what a backward warns of until its end (run_in_engine)"
 
 
-# has_hooks, NodeLock
+# saved_tensor, NodeLock
 
 
 def test_a_saved_tensor_with_hooks_is_read_through_them() -> None:
@@ -254,7 +255,44 @@ def test_a_saved_tensor_with_hooks_is_read_through_them() -> None:
         loss.backward()
     assert leaf.grad is not None
     assert leaf.grad.tolist() == [5.0, 5.0], (
-        "SavedVariable::hooks_ no longer tells that a saved tensor has hooks (has_hooks)"
+        "SavedVariable::has_hooks no longer tells that a saved tensor has hooks (saved_tensor)"
+    )
+
+
+@pytest.mark.parametrize("spoil", ["changed in place", "freed"])
+def test_a_saved_tensor_that_is_no_longer_what_it_was_is_not_just_read(spoil: str) -> None:
+    leaf = torch.zeros(2, requires_grad=True)
+    middle = leaf * 2
+    loss = middle.square().sum()
+    with backbind.capture():
+        if spoil == "freed":
+            loss.backward()
+        else:
+            with torch.no_grad():
+                middle.mul_(3)
+        with pytest.raises(RuntimeError) as error:
+            loss.backward()
+    expected = {
+        "freed": "Trying to backward through the graph a second time",
+        "changed in place": "one of the variables needed for gradient computation has been modified by an inplace",
+    }[spoil]
+    assert str(error.value).startswith(expected), (
+        "SavedVariable::data_ or saved_version_ no longer tells that a saved tensor was freed or changed "
+        "(saved_tensor)"
+    )
+
+
+def test_an_undefined_saved_tensor_stays_one() -> None:
+    data = torch.randn(2, 3, requires_grad=True)
+    norm = torch.nn.LayerNorm(3, elementwise_affine=False)
+    norm(data).square().sum().backward()
+    expected, data.grad = data.grad, None
+    with backbind.capture():
+        norm(data).square().sum().backward()
+    assert expected is not None
+    assert data.grad is not None
+    assert torch.equal(expected, data.grad), (
+        "SavedVariable::was_default_constructed_ no longer tells that nothing was saved (saved_tensor)"
     )
 
 

@@ -224,7 +224,9 @@ def test_stats_as_text() -> None:
         "  recaptured because of a graph of another depth: 1\n"
         "  recaptured because of step 1: CosBackward0 where the plan has SinBackward0: 1\n"
         "  left to the engine because of anomaly mode: 1\n"
-        "  opaque step OpaqueBackward: 2"
+        "  opaque step OpaqueBackward: 2\n"
+        "  the long way because of a gradient that its leaf cannot have as it is: 2\n"
+        "  the long way because of a node that nothing is known of: 2"
     )
     assert repr(session) == (
         "<backbind session, backend 'native': "

@@ -48,17 +48,16 @@ variable_list BatchNormWithUpdateBackward0_apply_functional(variable_list&& grad
 bool BatchNormWithUpdateBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::BatchNormWithUpdateBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  if (any_has_hooks({&node.input_, &node.running_mean_, &node.running_var_, &node.weight_, &node.result1_, &node.result2_, &node.result3_})) return false;
-  const Tensor input = node.input_.unpack();
-  const Tensor running_mean = node.running_mean_.unpack();
-  const Tensor running_var = node.running_var_.unpack();
-  const Tensor weight = node.weight_.unpack();
-  const Tensor result1 = node.result1_.unpack(base.getptr());
-  const Tensor result2 = node.result2_.unpack(base.getptr());
-  const Tensor result3 = node.result3_.unpack(base.getptr());
-  if (!are_ordinary({&input, &running_mean, &running_var, &weight, &result1, &result2, &result3})) return false;
-  const at::AutoDispatchBelowAutograd below;
-  BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.eps, input, running_mean, running_var, weight, result1, result2, result3);
+  const Tensor* input = torch_private::saved_tensor(node.input_);
+  const Tensor* running_mean = torch_private::saved_tensor(node.running_mean_);
+  const Tensor* running_var = torch_private::saved_tensor(node.running_var_);
+  const Tensor* weight = torch_private::saved_tensor(node.weight_);
+  const Tensor* result1 = torch_private::saved_tensor(node.result1_);
+  const Tensor* result2 = torch_private::saved_tensor(node.result2_);
+  const Tensor* result3 = torch_private::saved_tensor(node.result3_);
+  if (!are_ordinary({input, running_mean, running_var, weight, result1, result2, result3})) return false;
+  [[maybe_unused]] const BelowViews keys;
+  BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.eps, *input, *running_mean, *running_var, *weight, *result1, *result2, *result3);
   return true;
 }
 

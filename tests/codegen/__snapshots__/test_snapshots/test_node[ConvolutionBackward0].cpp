@@ -49,12 +49,11 @@ variable_list ConvolutionBackward0_apply_functional(variable_list&& grads, std::
 bool ConvolutionBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::ConvolutionBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  if (any_has_hooks({&node.input_, &node.weight_})) return false;
-  const Tensor input = node.input_.unpack();
-  const Tensor weight = node.weight_.unpack();
-  if (!are_ordinary({&input, &weight})) return false;
-  const at::AutoDispatchBelowAutograd below;
-  ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, input, node.output_padding, node.padding, node.stride, node.transposed, weight);
+  const Tensor* input = torch_private::saved_tensor(node.input_);
+  const Tensor* weight = torch_private::saved_tensor(node.weight_);
+  if (!are_ordinary({input, weight})) return false;
+  [[maybe_unused]] const BelowViews keys;
+  ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, *input, node.output_padding, node.padding, node.stride, node.transposed, *weight);
   return true;
 }
 

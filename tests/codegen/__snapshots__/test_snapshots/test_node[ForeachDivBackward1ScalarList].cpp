@@ -5,9 +5,36 @@
 // foreach of it: _foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]
 //   self: div_tensor_self_backward(grad, other, self.scalar_type())
 //
-// delegate: 'div_tensor_self_backward' in the formula of 'self' is not exported by torch
+// inline: every name in its formulas links
 #line 1 "ForeachDivBackward1ScalarList (generated)"
+static void ForeachDivBackward1ScalarList_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
+    [[maybe_unused]] const std::vector<at::Scalar>& scalars,
+    [[maybe_unused]] const std::vector<at::Tensor>& self,
+    [[maybe_unused]] size_t self_size) {
+  [[maybe_unused]] const size_t self_begin = 0;
+  if (needs_input_grad[0]) {
+    for (size_t i = 0; i < self_size; ++i) {
+      if (!grads[i].defined()) continue;
+      grad_inputs[self_begin + i] = (
+#line BACKBIND_LINE_ForeachDivBackward1ScalarList_self BACKBIND_YAML
+      div_tensor_self_backward(grads[i], scalars[i], self[i].scalar_type())
+#line 1 "ForeachDivBackward1ScalarList (generated)"
+      );
+    }
+  }
+}
+
 variable_list ForeachDivBackward1ScalarList_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const std::vector<at::Scalar>& scalars,
+    const std::vector<at::Tensor>& self,
+    size_t self_size) {
+  variable_list grad_inputs(self_size);
+  ForeachDivBackward1ScalarList_formulas(grads, grad_inputs, needs_input_grad, scalars, self, self_size);
+  return grad_inputs;
+}
+
+variable_list ForeachDivBackward1ScalarList_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const std::vector<at::Scalar>& scalars,
     const std::vector<at::Tensor>& self,
     size_t self_size) {
@@ -24,7 +51,8 @@ variable_list ForeachDivBackward1ScalarList_apply_functional(variable_list&& gra
   return node->apply(std::move(grads));
 }
 
-variable_list ForeachDivBackward1ScalarList_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+static variable_list ForeachDivBackward1ScalarList_call(decltype(&ForeachDivBackward1ScalarList_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
   ArgumentReader reader("ForeachDivBackward1ScalarList", arguments, 4);
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto scalars = reader.scalar_list();
@@ -34,7 +62,15 @@ variable_list ForeachDivBackward1ScalarList_apply_functional_ivalue(const variab
   check.gradient_count(grads, self_size);
   if (needs_input_grad[0]) check.list_length("scalars", scalars.size(), self_size);
   if (needs_input_grad[0]) check.list_length("self", self.size(), self_size);
-  return ForeachDivBackward1ScalarList_apply_functional(variable_list(grads), needs_input_grad, scalars, self, self_size);
+  return functional(variable_list(grads), needs_input_grad, scalars, self, self_size);
+}
+
+variable_list ForeachDivBackward1ScalarList_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ForeachDivBackward1ScalarList_call(&ForeachDivBackward1ScalarList_apply_functional, grads, arguments);
+}
+
+variable_list ForeachDivBackward1ScalarList_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return ForeachDivBackward1ScalarList_call(&ForeachDivBackward1ScalarList_apply_delegate, grads, arguments);
 }
 
 void ForeachDivBackward1ScalarList_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
@@ -53,10 +89,10 @@ const Binding ForeachDivBackward1ScalarList_binding{
     &typeid(structs::ForeachDivBackward1ScalarList),
     1,
     -1,
-    false,
+    true,
     false,
     ForeachDivBackward1ScalarList_arguments,
     &ForeachDivBackward1ScalarList_apply_functional_ivalue,
-    &ForeachDivBackward1ScalarList_apply_functional_ivalue,
+    &ForeachDivBackward1ScalarList_apply_delegate_ivalue,
     &ForeachDivBackward1ScalarList_pack,
     nullptr};

@@ -32,11 +32,10 @@ variable_list GeluBackward0_apply_functional(variable_list&& grads, std::array<b
 bool GeluBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::GeluBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  if (any_has_hooks({&node.self_})) return false;
-  const Tensor self = node.self_.unpack();
-  if (!are_ordinary({&self})) return false;
-  const at::AutoDispatchBelowAutograd below;
-  GeluBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.approximate, self);
+  const Tensor* self = torch_private::saved_tensor(node.self_);
+  if (!are_ordinary({self})) return false;
+  [[maybe_unused]] const BelowViews keys;
+  GeluBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.approximate, *self);
   return true;
 }
 

@@ -30,11 +30,10 @@ variable_list SinBackward0_apply_functional(variable_list&& grads, std::array<bo
 bool SinBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::SinBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  if (any_has_hooks({&node.self_})) return false;
-  const Tensor self = node.self_.unpack();
-  if (!are_ordinary({&self})) return false;
-  const at::AutoDispatchBelowAutograd below;
-  SinBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, self);
+  const Tensor* self = torch_private::saved_tensor(node.self_);
+  if (!are_ordinary({self})) return false;
+  [[maybe_unused]] const BelowViews keys;
+  SinBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, *self);
   return true;
 }
 

@@ -34,11 +34,10 @@ variable_list SumBackwardAutogradNestedTensor1_apply_functional(variable_list&& 
 bool SumBackwardAutogradNestedTensor1_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::SumBackwardAutogradNestedTensor1&>(base);
   const torch_private::NodeLock lock(base);
-  if (any_has_hooks({&node.self_})) return false;
-  const Tensor self = node.self_.unpack();
-  if (!are_ordinary({&self})) return false;
-  const at::AutoDispatchBelowAutograd below;
-  SumBackwardAutogradNestedTensor1_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.dim, node.keepdim, self);
+  const Tensor* self = torch_private::saved_tensor(node.self_);
+  if (!are_ordinary({self})) return false;
+  [[maybe_unused]] const BelowViews keys;
+  SumBackwardAutogradNestedTensor1_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.dim, node.keepdim, *self);
   return true;
 }
 

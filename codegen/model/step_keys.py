@@ -1,0 +1,111 @@
+"""How far below the dispatcher's keys for autograd a live node may be run by its formulas.
+
+A backward that builds no graph needs nothing of autograd's keys, and leaving them out is a good part of what a small
+operator costs. But what they do can be seen later: beneath the key of in-place operations and views, no view knows its
+base; above it, an operator's kernel that is itself made of in-place operations leaves a version on its result that the
+engine's run does not leave, since there the operator as a whole went through autograd. So a formula may run
+
+* beneath both keys, if what it returns was made by one operator that returns no view,
+* beneath autograd's alone, if it is made of views,
+* with all keys, otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..installed.operators import Operators
+from ..parse.expression import (
+    Binary,
+    Braces,
+    Call,
+    Conditional,
+    Expression,
+    Index,
+    Member,
+    Name,
+    Unary,
+)
+from .helpers import HELPERS
+from .node import Formula, StepKeys
+
+_Allowed = frozenset[StepKeys]
+_NONE: _Allowed = frozenset()
+_ANY: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_VIEWS})
+_FRESH: _Allowed = frozenset({StepKeys.BELOW_VIEWS})
+_VIEW: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD})
+
+
+def step_keys(formulas: Iterable[Formula], operators: Operators) -> StepKeys:
+    """The fewest keys under which all formulas of a node give what they give with all of them."""
+    allowed = _ANY
+    for formula in formulas:
+        allowed &= _allowed(formula.parsed.root, operators)
+    for keys in (StepKeys.BELOW_VIEWS, StepKeys.BELOW_AUTOGRAD):
+        if keys in allowed:
+            return keys
+    return StepKeys.ALL
+
+
+def _allowed(root: Expression, operators: Operators) -> _Allowed:
+    """The ways in which an expression can be computed so that nobody sees it in its value."""
+    match root:
+        case Name() | Index():
+            # A gradient or a saved value as it came.
+            return _ANY
+        case Unary(operator="-") | Binary(operator="+" | "-" | "*" | "/"):
+            return _FRESH
+        case Conditional(positive=positive, negative=negative):
+            return _allowed(positive, operators) & _allowed(negative, operators)
+        case Braces(items=items, type=Name(path=(*_, "tuple"))):
+            return _allowed_for_all(items, operators)
+        case Call(function=Member(receiver=receiver, name=name)):
+            return _allowed_for_operator(name, receiver, operators)
+        case Call(function=Name() as function, arguments=arguments):
+            return _allowed_for_call(function, arguments, operators)
+    return _NONE
+
+
+def _allowed_for_all(items: Iterable[Expression], operators: Operators) -> _Allowed:
+    allowed = _ANY
+    for item in items:
+        allowed &= _allowed(item, operators)
+    return allowed
+
+
+def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], operators: Operators) -> _Allowed:
+    name = function.path[-1]
+    if name == "tuple" and not arguments:
+        # Undefined tensors.
+        return _ANY
+    if name == "make_tuple":
+        return _allowed_for_all(arguments, operators)
+    if name == "Tensor" and not arguments:
+        return _ANY
+    if function.plain is not None and name in HELPERS:
+        helper = HELPERS[name]
+        allowed = _VIEW if helper.gives_views else _ANY
+        return (
+            allowed if helper.returned is None else allowed & _allowed(arguments[helper.returned], operators)
+        )
+    if function.plain is not None or function.path[0] == "at":
+        return _allowed_for_operator(name, arguments[0] if arguments else None, operators)
+    return _NONE
+
+
+def _allowed_for_operator(name: str, first: Expression | None, operators: Operators) -> _Allowed:
+    known = [
+        operator
+        for operator in operators.by_name.get(name.removesuffix("_symint"), ())
+        if not operator.schema.is_out
+    ]
+    if not known or any(operator.is_composite or operator.schema.is_inplace for operator in known):
+        return _NONE
+    if any(all(not one.is_tensor for one in operator.schema.arguments) for operator in known):
+        # What makes a tensor of nothing does not go through autograd, which knows an operator by its tensors.
+        return _NONE
+    if not any(operator.schema.is_view for operator in known):
+        return _FRESH
+    if first is not None and all(operator.schema.is_view for operator in known):
+        return _VIEW & _allowed(first, operators)
+    return _NONE

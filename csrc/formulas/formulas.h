@@ -1,0 +1,58 @@
+// Helpers that formulas of derivatives.yaml call and that torch keeps to itself: each has the name, the arguments and
+// the meaning that the formulas rely on, and gives the bits, the memory layout and, where a graph is built, the graph
+// that torch's own gives (tests/oracle compares them through the node structs). codegen/model/helpers.py lists them.
+//
+// They differentiate, trace and batch as the operators do that they are made of.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Layout.h>
+#include <c10/core/Scalar.h>
+#include <c10/core/ScalarType.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <c10/util/OptionalArrayRef.h>
+
+#include <optional>
+#include <string_view>
+
+namespace backbind::formulas {
+
+// Of complex numbers: a real input has a real gradient, whatever the numbers that it was combined with.
+at::Tensor handle_r_to_c(c10::ScalarType input_type, at::Tensor gradient);
+
+// `tensor * factor`, or the tensor itself where the factor is one.
+at::Tensor maybe_multiply(const at::Tensor& tensor, const c10::Scalar& factor);
+
+// Of `self * other`, for self.
+at::Tensor mul_tensor_backward(const at::Tensor& grad, const at::Tensor& other, c10::ScalarType self_type);
+at::Tensor mul_tensor_backward(const at::Tensor& grad, const c10::Scalar& other, c10::ScalarType self_type);
+
+// Of `self / other`, for self and for other; zero if the quotient is rounded.
+at::Tensor div_tensor_self_backward(const at::Tensor& grad, const at::Tensor& other, c10::ScalarType self_type,
+                                    const std::optional<std::string_view>& rounding_mode = std::nullopt);
+at::Tensor div_tensor_self_backward(const at::Tensor& grad, const c10::Scalar& other, c10::ScalarType self_type,
+                                    const std::optional<std::string_view>& rounding_mode = std::nullopt);
+at::Tensor div_tensor_other_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& other,
+                                     const std::optional<std::string_view>& rounding_mode = std::nullopt);
+
+// Of `self ** exponent`, for self.
+at::Tensor pow_backward(const at::Tensor& grad, const at::Tensor& self, const c10::Scalar& exponent);
+
+// Of `alpha * (mat1 @ mat2)`: gradients in the memory layout of the matrix that they are for.
+at::Tensor mm_mat1_backward(const at::Tensor& grad, const at::Tensor& mat2, c10::SymIntArrayRef mat1_sizes,
+                            c10::SymIntArrayRef mat1_strides, c10::Layout mat1_layout, const c10::Scalar& alpha);
+at::Tensor mm_mat2_backward(const at::Tensor& grad, const at::Tensor& mat1, c10::SymIntArrayRef mat2_sizes,
+                            c10::SymIntArrayRef mat2_strides, c10::Layout mat2_layout, const c10::Scalar& alpha);
+
+// Of `self.permute(dims)`.
+at::Tensor permute_backwards(const at::Tensor& grad, at::IntArrayRef dims);
+
+// Of squeeze: brings back the dimensions of size one, all of them or those named.
+at::Tensor unsqueeze_to(const at::Tensor& grad, c10::SymIntArrayRef sizes);
+at::Tensor unsqueeze_to(const at::Tensor& grad, int64_t dim, c10::SymIntArrayRef sizes);
+at::Tensor unsqueeze_to(const at::Tensor& grad, at::IntArrayRef dims, c10::SymIntArrayRef sizes);
+
+// Of `self.sum(dims, keepdim)`; no dims are all.
+at::Tensor sum_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims, bool keepdim);
+
+}  // namespace backbind::formulas

@@ -1,0 +1,64 @@
+#include <ATen/ATen.h>
+
+#include "formulas/formulas.h"
+#include "formulas/unseen.h"
+
+namespace backbind::formulas {
+
+using at::Tensor;
+using c10::Scalar;
+using c10::ScalarType;
+
+at::Tensor handle_r_to_c(ScalarType input_type, Tensor gradient) {
+  if (!c10::isComplexType(input_type) && gradient.is_complex()) return at::real(gradient);
+  return gradient;
+}
+
+Tensor maybe_multiply(const Tensor& tensor, const Scalar& factor) {
+  if (factor.equal(1)) return tensor;
+  const Unseen unseen;
+  return tensor * factor;
+}
+
+Tensor mul_tensor_backward(const Tensor& grad, const Tensor& other, ScalarType self_type) {
+  const Unseen unseen;
+  return handle_r_to_c(self_type, grad * conjugate(other));
+}
+
+Tensor mul_tensor_backward(const Tensor& grad, const Scalar& other, ScalarType self_type) {
+  const Unseen unseen;
+  return handle_r_to_c(self_type, grad * other.conj());
+}
+
+Tensor div_tensor_self_backward(const Tensor& grad, const Tensor& other, ScalarType self_type,
+                                const std::optional<std::string_view>& rounding_mode) {
+  const Unseen unseen;
+  if (rounding_mode.has_value()) return at::zeros_like(grad, grad.options().dtype(self_type));
+  return handle_r_to_c(self_type, grad / conjugate(other));
+}
+
+Tensor div_tensor_self_backward(const Tensor& grad, const Scalar& other, ScalarType self_type,
+                                const std::optional<std::string_view>& rounding_mode) {
+  const Unseen unseen;
+  if (rounding_mode.has_value()) return at::zeros_like(grad, grad.options().dtype(self_type));
+  return handle_r_to_c(self_type, grad / other.conj());
+}
+
+Tensor div_tensor_other_backward(const Tensor& grad, const Tensor& self, const Tensor& other,
+                                 const std::optional<std::string_view>& rounding_mode) {
+  const Unseen unseen;
+  if (rounding_mode.has_value()) return at::zeros_like(grad, grad.options().dtype(other.scalar_type()));
+  return handle_r_to_c(other.scalar_type(), -grad * conjugate((self / other) / other));
+}
+
+Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
+  const Unseen unseen;
+  if (exponent.equal(0.0)) return at::zeros_like(self, LEGACY_CONTIGUOUS_MEMORY_FORMAT);
+  const auto rule = [&](auto number) { return grad * conjugate(number * self.pow(number - 1)); };
+  const Tensor gradient = exponent.isIntegral(/*includeBool=*/false) ? rule(exponent.toLong())
+                          : exponent.isComplex()                     ? rule(exponent.toComplexDouble())
+                                                                     : rule(exponent.toDouble());
+  return handle_r_to_c(self.scalar_type(), gradient);
+}
+
+}  // namespace backbind::formulas

@@ -1,0 +1,59 @@
+#include <ATen/ATen.h>
+#include <ATen/WrapDimUtilsMulti.h>
+
+#include <bitset>
+#include <vector>
+
+#include "formulas/formulas.h"
+
+namespace backbind::formulas {
+
+using at::Tensor;
+
+namespace {
+
+constexpr size_t kMostDims = 64;
+
+}  // namespace
+
+Tensor permute_backwards(const Tensor& grad, at::IntArrayRef dims) {
+  const auto count = static_cast<int64_t>(dims.size());
+  std::vector<int64_t> inverse(dims.size());
+  for (int64_t i = 0; i < count; ++i) inverse[at::maybe_wrap_dim(dims[i], count)] = i;
+  return grad.permute(inverse);
+}
+
+Tensor unsqueeze_to(const Tensor& grad, c10::SymIntArrayRef sizes) {
+  Tensor result = grad;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 1) result = result.unsqueeze(static_cast<int64_t>(i));
+  }
+  return result;
+}
+
+Tensor unsqueeze_to(const Tensor& grad, int64_t dim, c10::SymIntArrayRef sizes) {
+  const int64_t wrapped = at::maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  // A number has one dimension to squeeze, which it does not have.
+  return !sizes.empty() && sizes[wrapped] == 1 ? grad.unsqueeze(wrapped) : grad;
+}
+
+Tensor unsqueeze_to(const Tensor& grad, at::IntArrayRef dims, c10::SymIntArrayRef sizes) {
+  const std::bitset<kMostDims> named = at::dim_list_to_bitset(dims, sizes.size());
+  Tensor result = grad;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (named[i] && sizes[i] == 1) result = result.unsqueeze(static_cast<int64_t>(i));
+  }
+  return result;
+}
+
+Tensor sum_backward(const Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims, bool keepdim) {
+  if (keepdim || sizes.empty() || !dims.has_value() || dims->empty()) return grad.expand_symint(sizes);
+  const std::bitset<kMostDims> summed = at::dim_list_to_bitset(*dims, sizes.size());
+  Tensor result = grad;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (summed[i]) result = result.unsqueeze(static_cast<int64_t>(i));
+  }
+  return result.expand_symint(sizes);
+}
+
+}  // namespace backbind::formulas

@@ -1,0 +1,20 @@
+    "ForeachLog1PBackward0": NodeRecord(
+        operator='_foreach_log1p',
+        forward_schema='_foreach_log1p(Tensor[] self) -> Tensor[]',
+        dispatch_key='Default',
+        origin='foreach',
+        inputs=('self',),
+        outputs=('result',),
+        mode='delegate',
+        reason="'log1p_backward' in the formula of 'self' is not exported by torch",
+        yaml='derivatives.yaml',
+        line=980,
+        doc="Backward of _foreach_log1p as a pure function of gradients and saved values.\n\nForward: _foreach_log1p(Tensor[] self) -> Tensor[]\n\nFormulas:\n  self: log1p_backward(grad, self)\n\nArgs:\n  grads: the gradient of each element of 'result'; None where it is undefined\n  needs_input_grad: whether a gradient is wanted for 'self'\n  self (Tensor[]): the forward's argument 'self'\n  self_size (int): length of the argument 'self'\n\nReturns:\n  The gradient of each element of 'self'; None where it is not wanted or is zero.\n\nSource: foreach of the entry at derivatives.yaml:980 of torch 2.13.0.",
+        formulas=(
+            FormulaRecord(('self',), 'log1p_backward(grad, self)', 981),
+        ),
+        arguments=(
+            ArgumentRecord('self', 'Tensor[]', 'Sequence[Tensor]', 'self', "the forward's argument 'self'"),
+            ArgumentRecord('self_size', 'int', 'int', 'self_size', "length of the argument 'self'"),
+        ),
+    ),
