@@ -29,7 +29,7 @@ Tensor mm_mat1_backward(const Tensor& grad, const Tensor& mat2, c10::SymIntArray
   Tensor product;
   {
     const Unseen unseen;
-    product = transposes ? conjugate(mat2).mm(grad.t()) : grad.mm(conjugate(mat2.t()));
+    product = transposes ? conjugate(mat2).mm(unseen.transposed(grad)) : grad.mm(conjugate(unseen.transposed(mat2)));
   }
   return maybe_multiply(transposes ? product.t() : product, alpha.conj());
 }
@@ -41,7 +41,7 @@ Tensor mm_mat2_backward(const Tensor& grad, const Tensor& mat1, c10::SymIntArray
   Tensor product;
   {
     const Unseen unseen;
-    product = transposes ? grad.t().mm(conjugate(mat1)) : conjugate(mat1.t()).mm(grad);
+    product = transposes ? unseen.transposed(grad).mm(conjugate(mat1)) : conjugate(unseen.transposed(mat1)).mm(grad);
   }
   return maybe_multiply(transposes ? product.t() : product, alpha.conj());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/transpose_native.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -17,6 +18,11 @@ class Unseen {
     if (c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradFunctionality)) {
       guard_.emplace(c10::DispatchKeySet(c10::DispatchKey::ADInplaceOrView));
     }
+  }
+
+  // A matrix, transposed. Where nobody sees it, that is another pair of strides on the same memory and nothing more.
+  at::Tensor transposed(const at::Tensor& matrix) const {
+    return guard_.has_value() ? at::native::transpose(matrix, 0, 1) : matrix.t();
   }
 
  private:

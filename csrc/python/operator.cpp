@@ -1,11 +1,6 @@
 #include "python/operator.h"
 
-#include <ATen/PythonTorchFunctionTLS.h>
-#include <ATen/record_function.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <structmember.h>
-#include <torch/csrc/jit/frontend/tracer.h>
 
 #include <cstddef>
 #include <mutex>
@@ -14,6 +9,7 @@
 #include "python/arguments.h"
 #include "python/bridge.h"
 #include "python/results.h"
+#include "thread_modes.h"
 
 namespace backbind::python {
 
@@ -31,18 +27,6 @@ struct OperatorObject {
 PyTypeObject* operator_type = nullptr;
 
 OperatorObject* as_operator(PyObject* object) { return reinterpret_cast<OperatorObject*>(object); }
-
-// Whether something in this thread wants to see calls of operators: a mode, a functorch transform, a tracer, a
-// profiler.
-bool someone_watches() {
-  static const c10::DispatchKeySet watching(
-      {c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot, c10::DispatchKey::PythonDispatcher,
-       c10::DispatchKey::PreDispatch, c10::DispatchKey::Functionalize, c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
-       c10::DispatchKey::FuncTorchDynamicLayerBackMode});
-  return c10::impl::tls_local_dispatch_key_set().included_.has_any(watching) ||
-         at::impl::torch_function_mode_enabled() || c10::impl::dispatch_mode_enabled() ||
-         torch::jit::tracer::isTracing() || at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION).has_value();
-}
 
 // One thread at a time looks overloads up. torch makes the object on first access, in Python, and two threads in the
 // middle of that would be given two; a graph compares its targets by identity. The GIL is free while a thread waits.

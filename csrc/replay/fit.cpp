@@ -1,11 +1,15 @@
 #include "replay/fit.h"
 
+#include <ATen/core/Tensor.h>
+#include <c10/util/DimVector.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <string>
+
+#include "nodes/step.h"
 
 namespace backbind {
 
@@ -15,27 +19,65 @@ using torch::autograd::Node;
 
 namespace {
 
-// Whether the engine would leave the gradient as it is. Says no to everything out of the ordinary.
-bool fits(const InputMetadata& metadata, const at::Tensor& gradient) {
+// Whether all but the sizes of the gradient is as the engine wants it. Says no to everything out of the ordinary.
+bool is_of_its_kind(const InputMetadata& metadata, const at::Tensor& gradient) {
   if (metadata.was_default_constructed() || metadata.is_nested_tensor() || metadata.is_tensor_subclass()) return false;
   const c10::TensorImpl& impl = *gradient.unsafeGetTensorImpl();
   if (impl.layout() != at::kStrided || metadata.layout() != at::kStrided) return false;
   if (impl.has_symbolic_sizes_strides() || impl.is_python_dispatch()) return false;
-  const auto sizes = impl.sizes();
-  const auto expected = metadata.shape_as_dim_vector();
-  if (sizes.size() != expected.size()) return false;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (expected[i].is_heap_allocated() || expected[i].as_int_unchecked() != sizes[i]) return false;
-  }
   const auto dtype = metadata.grad_dtype();
   return dtype.has_value() && *dtype == impl.dtype() && impl.device() == metadata.device();
 }
 
-bool all_fit(const Node& node, std::span<const at::Tensor> gradients) {
+bool has_sizes(const at::Tensor& gradient, c10::SymIntArrayRef expected) {
+  const auto sizes = gradient.sizes();
+  return sizes.size() == expected.size() &&
+         std::equal(sizes.begin(), sizes.end(), expected.begin(), [](int64_t size, const c10::SymInt& one) {
+           return !one.is_heap_allocated() && one.as_int_unchecked() == size;
+         });
+}
+
+// Sums a gradient over the dimensions along which its input was broadcast, below autograd's keys. Returns false where
+// it was not, or where that is not all there is to it.
+bool reduce(at::Tensor& gradient, c10::SymIntArrayRef expected) {
+  const auto sizes = gradient.sizes();
+  if (expected.empty() || sizes.size() < expected.size() || !is_ordinary(gradient)) return false;
+  const size_t leading = sizes.size() - expected.size();
+  c10::DimVector shape;
+  c10::DimVector summed;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i < leading) {
+      summed.push_back(static_cast<int64_t>(i));
+      continue;
+    }
+    const c10::SymInt& one = expected[i - leading];
+    if (one.is_heap_allocated()) return false;
+    shape.push_back(one.as_int_unchecked());
+    if (shape.back() == sizes[i]) continue;
+    if (shape.back() != 1) return false;
+    summed.push_back(static_cast<int64_t>(i));
+  }
+  {
+    const BelowViews keys;
+    gradient = gradient.sum(summed, /*keepdim=*/true);
+  }
+  if (leading > 0) {
+    const BelowAutograd keys;
+    gradient = gradient.view(shape);
+  }
+  return true;
+}
+
+// Whether every gradient is as the engine would leave it; `mend` may make it so.
+template <class Mend>
+bool all_fit(const Node& node, std::span<at::Tensor> gradients, Mend mend) {
   for (size_t i = 0; i < gradients.size(); ++i) {
     const Edge& edge = node.next_edge(i);
     if (!edge.is_valid() || !gradients[i].defined()) continue;
-    if (!fits(edge.function->input_metadata(edge.input_nr), gradients[i])) return false;
+    const InputMetadata& metadata = edge.function->input_metadata(edge.input_nr);
+    if (!is_of_its_kind(metadata, gradients[i])) return false;
+    const c10::SymIntArrayRef expected = metadata.shape_as_dim_vector();
+    if (!has_sizes(gradients[i], expected) && !mend(gradients[i], expected)) return false;
   }
   return true;
 }
@@ -49,11 +91,12 @@ void make_fit(Node& node, std::vector<at::Tensor>& gradients) {
 }  // namespace
 
 void fit_gradients(Node& node, std::vector<at::Tensor>& gradients) {
-  if (gradients.size() != node.num_outputs() || !all_fit(node, gradients)) make_fit(node, gradients);
+  const auto leave = [](const at::Tensor&, c10::SymIntArrayRef) { return false; };
+  if (gradients.size() != node.num_outputs() || !all_fit(node, gradients, leave)) make_fit(node, gradients);
 }
 
-void fit_gradients(Node& node, std::span<at::Tensor> gradients) {
-  if (all_fit(node, gradients)) return;
+void fit_gradients_unwatched(Node& node, std::span<at::Tensor> gradients) {
+  if (all_fit(node, gradients, reduce)) return;
   std::vector<at::Tensor> movable(std::make_move_iterator(gradients.begin()), std::make_move_iterator(gradients.end()));
   make_fit(node, movable);
   std::move(movable.begin(), movable.end(), gradients.begin());

@@ -1,12 +1,8 @@
 #include "replay/replay.h"
 
-#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
 #include <c10/core/GradMode.h>
-#include <c10/core/InferenceMode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/forward_grad.h>
@@ -21,6 +17,7 @@
 #include "replay/accumulate.h"
 #include "replay/fit.h"
 #include "replay/slots.h"
+#include "thread_modes.h"
 #include "torch_private.h"
 
 namespace backbind {
@@ -29,30 +26,14 @@ using torch::autograd::Node;
 
 namespace {
 
-// Whether no graph is built and nothing in this thread wants to see what is computed: a mode, a transform, a profiler,
-// forward-mode differentiation. Whatever changes that during a backward is foreign code, behind which it is undone.
+// Whether no graph is built, nothing in this thread wants to see what is computed, and the caller has not left out
+// autograd's keys already, so that leaving them out is for us to do. Whatever changes that during a backward is foreign
+// code, behind which it is undone.
 bool nobody_watches() {
-  const auto& included = c10::impl::tls_local_dispatch_key_set().included_;
-  return !at::GradMode::is_enabled() && (included - c10::default_included_set).empty() &&
-         !c10::impl::dispatch_mode_enabled() && !at::impl::torch_function_mode_enabled() &&
-         !at::hasThreadLocalCallbacks() && !at::hasGlobalCallbacks() &&
+  const auto excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
+  return !at::GradMode::is_enabled() && !someone_watches() && (excluded - c10::default_excluded_set).empty() &&
          torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr;
 }
-
-// The modes of the thread that decide what an operator does.
-class Modes {
- public:
-  bool are_as_before() const {
-    const auto keys = c10::impl::tls_local_dispatch_key_set();
-    return keys.included_ == keys_.included_ && keys.excluded_ == keys_.excluded_ &&
-           c10::GradMode::is_enabled() == grad_mode_ && c10::InferenceMode::is_enabled() == inference_mode_;
-  }
-
- private:
-  c10::impl::LocalDispatchKeySet keys_ = c10::impl::tls_local_dispatch_key_set();
-  bool grad_mode_ = c10::GradMode::is_enabled();
-  bool inference_mode_ = c10::InferenceMode::is_enabled();
-};
 
 class Replay {
  public:
@@ -72,7 +53,7 @@ class Replay {
     {
       // What the engine sets for each node, above all the grad mode: create_graph decides that, not the caller.
       const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
-      modes_ = Modes();
+      modes_ = ThreadModes();
       is_simple_ = nobody_watches();
       enter_roots();
       for (size_t i = 0; i < plan_.steps.size(); ++i) run_step(plan_.steps[i], *nodes_[i]);
@@ -126,17 +107,11 @@ class Replay {
       const std::optional<Detour> detour = run_directly(step, node);
       if (!detour.has_value()) return;
       detours_[static_cast<size_t>(*detour)] += 1;
-      if (runs_foreign_code(step, node)) {
-        // That code may leave a mode of the thread behind. What its own step still does feels it, as in the engine; the
-        // next node does not.
-        const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
-        run_live(step, node);
-      } else {
-        run_live(step, node);
-        // Hooks of saved tensors and tensor subclasses are foreign too, and not to be seen beforehand.
-        if (!modes_.are_as_before()) [[unlikely]]
-          at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
-      }
+      run_live(step, node);
+      // Hooks, functions and tensor subclasses may leave a mode of the thread behind. What their own step still does
+      // feels it, as in the engine; the next node does not.
+      if (ThreadModes() != modes_) [[unlikely]]
+        at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
       torch::autograd::Engine::get_default_engine().thread_on_exception(request_.task.shared_from_this(), node.getptr(),
@@ -198,7 +173,7 @@ class Replay {
     const std::span<at::Tensor> results(workspace_.data(), step.target_count);
     if (!step.binding->step(node, {gradients, plan_.wanted_of(step), results})) return false;
     for (at::Tensor& gradient : gradients) gradient.reset();
-    fit_gradients(node, results);
+    fit_gradients_unwatched(node, results);
     finish(step, node, results);
     for (at::Tensor& result : results) result.reset();
     return true;
@@ -214,11 +189,6 @@ class Replay {
     if (is_hooked(node)) [[unlikely]]
       return call_with_hooks(node, std::move(gradients));
     return call_alone(node, std::move(gradients));
-  }
-
-  static bool runs_foreign_code(const Step& step, Node& node) {
-    return is_hooked(node) ||
-           (step.accumulates ? node.tensor_post_acc_grad_hooks() != nullptr : step.runs && step.binding == nullptr);
   }
 
   variable_list call_alone(Node& node, variable_list&& gradients) {
@@ -259,7 +229,7 @@ class Replay {
   variable_list results_;
   // Where formulas put their results before they are sent on.
   std::vector<at::Tensor> workspace_;
-  Modes modes_;
+  ThreadModes modes_;
   // Whether formulas may run below the autograd keys.
   bool is_simple_ = false;
 };

@@ -118,7 +118,7 @@ def test_a_backward_that_builds_a_graph_goes_the_long_way() -> None:
     ("surround", "detours"),
     [
         (contextlib.nullcontext, 0),
-        (torch.inference_mode, 0),
+        (torch.inference_mode, 3),
         (lambda: torch.autocast("cpu"), 0),
         (lambda: torch.autograd.profiler.profile(), 3),
     ],

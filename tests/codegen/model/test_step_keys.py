@@ -1,0 +1,72 @@
+"""Which dispatch keys may be left out while a formula runs, by the kind of the formula."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen.installed.locate import TorchInstall
+from codegen.installed.operators import Operators, load_operators
+from codegen.model.node import Formula, StepKeys
+from codegen.model.step_keys import step_keys
+
+ALL, BELOW_AUTOGRAD, BELOW_VIEWS = StepKeys.ALL, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_VIEWS
+
+
+@pytest.fixture(scope="module")
+def operators(installed_torch: TorchInstall) -> Operators:
+    return load_operators(installed_torch)
+
+
+@pytest.mark.parametrize(
+    ("formulas", "expected"),
+    [
+        # Made by one operator.
+        (["gelu_backward(grad, self, approximate)"], BELOW_VIEWS),
+        (["grad * result"], BELOW_VIEWS),
+        (["-grad"], BELOW_VIEWS),
+        (["grad.masked_fill(mask, 0)"], BELOW_VIEWS),
+        # Whatever the way to that operator.
+        (["at::gelu_backward(grad.t(), self.reshape_symint(self_sym_sizes), approximate)"], BELOW_VIEWS),
+        (["grad / self.conj()"], BELOW_VIEWS),
+        # Nothing made at all.
+        (["grad"], BELOW_VIEWS),
+        (["grads[1]"], BELOW_VIEWS),
+        (["maybe_multiply(grad, alpha)"], BELOW_VIEWS),
+        # A view of what came in or was made.
+        (["grad.t()"], BELOW_AUTOGRAD),
+        (["grad.transpose(dim0, dim1).squeeze(dim)"], BELOW_AUTOGRAD),
+        (["grad.expand_symint(self_sym_sizes)"], BELOW_AUTOGRAD),
+        (["permute_backwards(grad, dims)"], BELOW_AUTOGRAD),
+        (["mm_mat1_backward(grad, mat2, sizes, strides, layout, 1)"], BELOW_AUTOGRAD),
+        # A view of something that an operator made, whose version can be seen through it.
+        (["(grad * result).t()"], ALL),
+        # Made of operators, or not of operators, or of nothing that went through autograd.
+        (["grad.reshape_symint(self_sym_sizes)"], ALL),
+        (["cummaxmin_backward(grad, self, indices, dim)"], ALL),
+        (["at::zeros_symint(self_sym_sizes, self_options)"], ALL),
+        (['not_implemented("zeta")'], ALL),
+        # Changed in place.
+        (["grad.clone().mul_(2)"], ALL),
+        # Of several ways, or for several inputs: what all allow.
+        (["self.defined() ? grad * self : grad"], BELOW_VIEWS),
+        (["grad.defined() ? gelu_backward(grad, self, none) : Tensor()"], BELOW_VIEWS),
+        (
+            [
+                "grad.defined() ? native_layer_norm_backward(grad, a, b, c, d, e, f, m) : std::tuple<Tensor, Tensor>()"
+            ],
+            BELOW_VIEWS,
+        ),
+        (["self.defined() ? grad * self : grad.t()"], ALL),
+        (["grad", "-grad"], BELOW_VIEWS),
+        (["grad", "grad.t()"], BELOW_AUTOGRAD),
+        (["grad * self", "grad.t()"], ALL),
+        (
+            ["handle_r_to_c(self_scalar_type, grad)", "handle_r_to_c(other_scalar_type, grad.t())"],
+            BELOW_AUTOGRAD,
+        ),
+        (["handle_r_to_c(self_scalar_type, grad.clone().mul_(2))"], ALL),
+    ],
+)
+def test_keys_by_kind(formulas: list[str], expected: StepKeys, operators: Operators) -> None:
+    made = [Formula((f"input{i}",), text, text, 1) for i, text in enumerate(formulas)]
+    assert step_keys(made, operators) is expected
