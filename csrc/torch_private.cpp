@@ -73,6 +73,17 @@ bool begins_at_root(const torch::autograd::Node& root) {
   return root.num_outputs() == 1 && root.next_edge(0).is_valid() && !at::getAccelerator().has_value();
 }
 
+void leave_out_root_that_begins(const torch::autograd::Node& root, torch::autograd::GraphTask& task) {
+  if (!begins_at_root(root)) return;
+  torch::autograd::Node* first = root.next_edge(0).function.get();
+  task.nodes_in_graph_.erase(first);
+  task.dependencies_.erase(first);
+}
+
+void forget_dependencies(torch::autograd::GraphTask& task) {
+  task.dependencies_ = {};
+}
+
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task) {
   using torch::autograd::InputBuffer;

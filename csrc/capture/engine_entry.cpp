@@ -125,6 +125,9 @@ std::shared_ptr<const Plan> capture(Session& session, const Request& request, Li
 
 variable_list run(Session& session, const Request& request) {
   if (const char* reason = reason_to_fall_back(request)) return leave_to_engine(session, request, reason);
+  // What the engine has noted down for a run of its own would lie there until the end.
+  const bool has_accelerator = at::getAccelerator().has_value();
+  if (!has_accelerator) torch_private::forget_dependencies(request.task);
   LiveNodes nodes;
   Mismatch mismatch;
   std::shared_ptr<const Plan> nearest;
@@ -137,7 +140,7 @@ variable_list run(Session& session, const Request& request) {
     if (nearest != nullptr) difference = mismatch.describe(*nearest);
     plan = capture(session, request, nodes, difference);
   }
-  if (at::getAccelerator().has_value() && is_on_accelerator(nodes))
+  if (has_accelerator && is_on_accelerator(nodes))
     return leave_to_engine(session, request, "tensors on an accelerator");
   if (!is_replay && plan->follows_sequence) plans().keep(request, plan);
   count(session, [&](Counts& counts) {
@@ -145,6 +148,7 @@ variable_list run(Session& session, const Request& request) {
     counts.steps += plan->steps.size();
     counts.look_up_seconds += look_up_seconds;
   });
+  if (has_accelerator) torch_private::forget_dependencies(request.task);
   const Deeper deeper;
   Detours detours{};
   variable_list gradients = session.backend(*plan, nodes, request, detours);
@@ -158,12 +162,7 @@ variable_list enter(const c10::intrusive_ptr<Node>& root, const GraphTask& task,
                     const edge_list& inputs) {
   // The engine owns the task, and gives it away as const only because its own tracer does not write to it.
   auto& writable = const_cast<GraphTask&>(task);
-  // Begun at, the root is neither among the nodes that others lead to nor among those that wait for any.
-  if (torch_private::begins_at_root(*root)) {
-    Node* first = root->next_edge(0).function.get();
-    writable.nodes_in_graph_.erase(first);
-    writable.dependencies_.erase(first);
-  }
+  torch_private::leave_out_root_that_begins(*root, writable);
   const SessionPtr session = current_session();
   if (session == nullptr) return torch_private::run_in_engine(root, writable);
   return run(*session, {root, writable, inputs, accumulate_grad ? Wanted::kAccumulated : Wanted::kHandedOut});

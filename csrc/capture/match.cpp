@@ -65,13 +65,14 @@ bool Matcher::match(const Plan& plan, const Request& request, LiveNodes& nodes, 
     return false;
   };
   nodes.assign(count, nullptr);
-  met_.assign(std::bit_ceil(2 * count + 2), nullptr);
+  met_.assign(std::bit_ceil(size_t{2} * plan.at_once_count + 2), nullptr);
   const auto& roots = request.roots();
   if (roots.size() != plan.roots.size()) return fail(count, "another number of roots");
   for (size_t i = 0; i < roots.size(); ++i) {
     if (!follows(nodes, plan, plan.roots[i], request, roots[i])) return fail(count, "other roots");
   }
   uint64_t last_sequence = kAtOnce;
+  uint32_t at_once_count = 0;
   for (size_t i = 0; i < count; ++i) {
     const Step& step = plan.steps[i];
     Node* node = nodes[i];
@@ -81,7 +82,7 @@ bool Matcher::match(const Plan& plan, const Request& request, LiveNodes& nodes, 
     if (const uint64_t sequence = node->sequence_nr(); sequence != kAtOnce) {
       if (sequence >= last_sequence) return fail(i, "was made in another order");
       last_sequence = sequence;
-    } else if (!is_new(node)) {
+    } else if (++at_once_count > plan.at_once_count || !is_new(node)) {
       return fail(i, "is reached by other ways");
     }
     if (!step.runs) continue;

@@ -129,6 +129,8 @@ class Planner {
     if (node->sequence_nr() != kAtOnce) {
       walk_.plan.follows_sequence &= node->sequence_nr() < last_sequence_;
       last_sequence_ = node->sequence_nr();
+    } else {
+      walk_.plan.at_once_count += 1;
     }
     walk_.nodes.push_back(node);
   }

@@ -28,6 +28,8 @@ _TESTED = {
     "begins_at_root",
     "run_in_engine",
     "root_gradients",
+    "leave_out_root_that_begins",
+    "forget_dependencies",
     "saved_tensor",
     "has_python_object",
     "NodeLock",
