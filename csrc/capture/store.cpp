@@ -9,15 +9,19 @@
 namespace backbind {
 
 PlanStore::Key::Key(const Request& request)
-    : roots(request.roots().size()), inputs(request.inputs.size()), wanted(request.wanted) {
+    : roots(request.roots().size()),
+      inputs(request.inputs.size()),
+      wanted(request.wanted),
+      // Of the node that the engine made for this backward, not of the roots, which other threads may be asking too:
+      // a node that is asked notes that down.
+      depth(request.root->topological_nr()) {
   for (const auto& root : request.roots()) {
     if (!root.is_valid()) continue;
     const std::type_info* root_type = &typeid(*root.function);
     if (type == nullptr) {
       type = root_type;
-      depth = root.function->topological_nr();
     } else {
-      others = c10::hash_combine(others, c10::get_hash(root_type, root.function->topological_nr()));
+      others = c10::hash_combine(others, c10::get_hash(root_type));
     }
   }
 }

@@ -47,7 +47,7 @@ class PlanStore {
     size_t inputs;
     Wanted wanted;
     const std::type_info* type = nullptr;  // of the first root
-    uint64_t depth = 0;                    // of the graph behind it
+    uint64_t depth;                        // of the graph behind them
     size_t others = 0;                     // a hash of the other roots
   };
   struct Kept {

@@ -42,7 +42,9 @@ Owned reasons_to_python(const std::map<std::string, uint64_t>& reasons) {
   Owned dict = checked(PyDict_New());
   for (const auto& [reason, count] : reasons) {
     const Owned number = checked(PyLong_FromUnsignedLongLong(count));
-    if (PyDict_SetItemString(dict.get(), reason.c_str(), number.get()) < 0) throw PythonErrorSet();
+    // Not PyDict_SetItemString, which keeps every key in a table of the interpreter that only ever grows.
+    const Owned key = checked(PyUnicode_FromString(reason.c_str()));
+    if (PyDict_SetItem(dict.get(), key.get(), number.get()) < 0) throw PythonErrorSet();
   }
   return dict;
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
-from statistics import median
 from typing import Any
 
 import backbind
@@ -118,10 +116,8 @@ def test_a_hundred_thousand_backwards_leave_nothing_behind() -> None:
     for look in looks[1:]:
         assert look.tensors == looks[0].tensors
         assert look.objects - looks[0].objects < 100
+        assert look.allocated - looks[0].allocated < SLACK
         assert look.resident - looks[0].resident < RESIDENT_SLACK
-    # What is left behind by backwards grows all the time; a table of Python or of torch that is made larger, once.
-    growths = [after.allocated - before.allocated for before, after in pairwise(looks)]
-    assert median(growths) < SLACK, growths
     stats = session.stats
     assert _backwards(session) >= BACKWARDS
     assert stats.plans == PLANS
