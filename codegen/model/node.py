@@ -30,6 +30,8 @@ class StepKeys(Enum):
     """None are."""
     BELOW_AUTOGRAD = "BelowAutograd"
     """Those of autograd."""
+    BELOW_AUTOGRAD_IF_CONTIGUOUS = "BelowAutogradIfContiguous"
+    """Those of autograd, if the gradients are contiguous."""
     BELOW_VIEWS = "BelowViews"
     """Those of autograd, and that of in-place operations and views."""
 

@@ -7,6 +7,7 @@ engine's run does not leave, since there the operator as a whole went through au
 
 * beneath both keys, if what it returns was made by one operator that returns no view,
 * beneath autograd's alone, if it is made of views,
+* beneath autograd's alone where gradients are contiguous, if it reshapes one, which then is a view too,
 * with all keys, otherwise.
 """
 
@@ -31,9 +32,10 @@ from .node import Formula, StepKeys
 
 _Allowed = frozenset[StepKeys]
 _NONE: _Allowed = frozenset()
-_ANY: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_VIEWS})
+_RESHAPED: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS})
+_VIEW: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD}) | _RESHAPED
 _FRESH: _Allowed = frozenset({StepKeys.BELOW_VIEWS})
-_VIEW: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD})
+_ANY: _Allowed = _VIEW | _FRESH
 
 
 def step_keys(formulas: Iterable[Formula], operators: Operators) -> StepKeys:
@@ -41,7 +43,7 @@ def step_keys(formulas: Iterable[Formula], operators: Operators) -> StepKeys:
     allowed = _ANY
     for formula in formulas:
         allowed &= _allowed(formula.parsed.root, operators)
-    for keys in (StepKeys.BELOW_VIEWS, StepKeys.BELOW_AUTOGRAD):
+    for keys in (StepKeys.BELOW_VIEWS, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS):
         if keys in allowed:
             return keys
     return StepKeys.ALL
@@ -94,6 +96,8 @@ def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], operato
 
 
 def _allowed_for_operator(name: str, first: Expression | None, operators: Operators) -> _Allowed:
+    if name.removesuffix("_symint") == "reshape" and isinstance(first, Name) and first.plain == "grad":
+        return _RESHAPED
     known = [
         operator
         for operator in operators.by_name.get(name.removesuffix("_symint"), ())

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 
 #include "torch_private.h"
@@ -27,12 +28,13 @@ struct StepFrame {
 using StepFunction = bool (*)(torch::autograd::Node& node, const StepFrame& frame);
 
 // Whether a formula over this tensor gives the same below the autograd keys: dense memory of the CPU, of no subclass,
-// in no transform, of real numbers without a pending negation. An undefined tensor is as good.
+// in no transform, of real numbers without a pending negation, and not made in inference mode. An undefined tensor is
+// as good.
 inline bool is_ordinary(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kOrdinary =
       c10::DispatchKeySet({c10::DispatchKey::CPU, c10::DispatchKey::AutogradCPU, c10::DispatchKey::ADInplaceOrView,
                            c10::DispatchKey::AutocastCPU});
-  return !tensor.defined() || (kOrdinary.has_all(tensor.key_set()) && !tensor.is_complex());
+  return !tensor.defined() || (tensor.key_set() == kOrdinary && !tensor.is_complex());
 }
 
 // Null stands for a saved tensor that cannot just be read.
@@ -44,8 +46,31 @@ inline bool are_ordinary(std::initializer_list<const at::Tensor*> tensors) {
 }
 
 // The keys that the dispatcher leaves out while formulas run (codegen/model/step_keys.py says where which will do).
-struct AllKeys {};
-using BelowAutograd = at::AutoDispatchBelowAutograd;
-using BelowViews = at::AutoDispatchBelowADInplaceOrView;
+struct AllKeys {
+  explicit AllKeys(const StepFrame& /*frame*/) {}
+};
+struct BelowAutograd {
+  BelowAutograd() = default;
+  explicit BelowAutograd(const StepFrame& /*frame*/) {}
+
+  at::AutoDispatchBelowAutograd keys;
+};
+struct BelowViews {
+  BelowViews() = default;
+  explicit BelowViews(const StepFrame& /*frame*/) {}
+
+  at::AutoDispatchBelowADInplaceOrView keys;
+};
+// Autograd's keys are left out if the gradients lie in memory in order, so that reshaping one makes a view of it.
+struct BelowAutogradIfContiguous {
+  explicit BelowAutogradIfContiguous(const StepFrame& frame) {
+    for (const at::Tensor& gradient : frame.gradients) {
+      if (gradient.defined() && !gradient.is_contiguous()) return;
+    }
+    keys.emplace();
+  }
+
+  std::optional<at::AutoDispatchBelowAutograd> keys;
+};
 
 }  // namespace backbind

@@ -86,7 +86,7 @@ class Replay {
   }
 
   void send(const Target& target, at::Tensor&& gradient) {
-    if (target.is_followed()) slots_.add(plan_.slot_of(target), std::move(gradient), nodes_[target.step]);
+    if (target.is_followed()) slots_.add(plan_.slot_of(target), std::move(gradient), nodes_[target.step], !is_simple_);
   }
 
   void run_step(const Step& step, Node& node) {

@@ -18,13 +18,14 @@ class Slots {
   explicit Slots(size_t count) : gradients_(count) {}
 
   // Puts a gradient into its slot; an undefined one changes nothing. `consumer` is the node that the slot belongs to.
-  void add(size_t slot, at::Tensor&& gradient, torch::autograd::Node* consumer) {
+  // `is_watched` tells whether a graph is built, or somebody wants to see what operators are called for a sum.
+  void add(size_t slot, at::Tensor&& gradient, torch::autograd::Node* consumer, bool is_watched) {
     if (!gradient.defined()) return;
     at::Tensor& here = gradients_[slot];
     if (!here.defined()) {
       here = std::move(gradient);
     } else {
-      sum(here, std::move(gradient), consumer);
+      sum(here, std::move(gradient), consumer, is_watched);
     }
   }
 
@@ -38,7 +39,7 @@ class Slots {
   std::span<at::Tensor> of(const Step& step) { return {gradients_.data() + step.first_slot, step.slot_count}; }
 
  private:
-  static void sum(at::Tensor& here, at::Tensor&& gradient, torch::autograd::Node* consumer);
+  static void sum(at::Tensor& here, at::Tensor&& gradient, torch::autograd::Node* consumer, bool is_watched);
 
   std::vector<at::Tensor> gradients_;
 };

@@ -10,6 +10,7 @@ from codegen.model.node import Formula, StepKeys
 from codegen.model.step_keys import step_keys
 
 ALL, BELOW_AUTOGRAD, BELOW_VIEWS = StepKeys.ALL, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_VIEWS
+IF_CONTIGUOUS = StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +39,15 @@ def operators(installed_torch: TorchInstall) -> Operators:
         (["grad.expand_symint(self_sym_sizes)"], BELOW_AUTOGRAD),
         (["permute_backwards(grad, dims)"], BELOW_AUTOGRAD),
         (["mm_mat1_backward(grad, mat2, sizes, strides, layout, 1)"], BELOW_AUTOGRAD),
+        # A view of what lies in order, and a copy of what does not.
+        (["grad.reshape_symint(self_sym_sizes)"], IF_CONTIGUOUS),
+        (["at::reshape(grad, {-1})", "grad"], IF_CONTIGUOUS),
+        (["grad.t().reshape_symint(self_sym_sizes)"], ALL),
+        (["result.reshape_symint(self_sym_sizes)"], ALL),
+        (["grad.reshape_symint(self_sym_sizes)", "grad * self"], ALL),
         # A view of something that an operator made, whose version can be seen through it.
         (["(grad * result).t()"], ALL),
         # Made of operators, or not of operators, or of nothing that went through autograd.
-        (["grad.reshape_symint(self_sym_sizes)"], ALL),
         (["cummaxmin_backward(grad, self, indices, dim)"], ALL),
         (["at::zeros_symint(self_sym_sizes, self_options)"], ALL),
         (['not_implemented("zeta")'], ALL),
