@@ -125,9 +125,6 @@ std::shared_ptr<const Plan> capture(Session& session, const Request& request, Li
 
 variable_list run(Session& session, const Request& request) {
   if (const char* reason = reason_to_fall_back(request)) return leave_to_engine(session, request, reason);
-  // What the engine has noted down for a run of its own would lie there until the end.
-  const bool has_accelerator = at::getAccelerator().has_value();
-  if (!has_accelerator) torch_private::forget_dependencies(request.task);
   LiveNodes nodes;
   Mismatch mismatch;
   std::shared_ptr<const Plan> nearest;
@@ -140,7 +137,7 @@ variable_list run(Session& session, const Request& request) {
     if (nearest != nullptr) difference = mismatch.describe(*nearest);
     plan = capture(session, request, nodes, difference);
   }
-  if (has_accelerator && is_on_accelerator(nodes))
+  if (at::getAccelerator().has_value() && is_on_accelerator(nodes))
     return leave_to_engine(session, request, "tensors on an accelerator");
   if (!is_replay && plan->follows_sequence) plans().keep(request, plan);
   count(session, [&](Counts& counts) {
@@ -148,7 +145,6 @@ variable_list run(Session& session, const Request& request) {
     counts.steps += plan->steps.size();
     counts.look_up_seconds += look_up_seconds;
   });
-  if (has_accelerator) torch_private::forget_dependencies(request.task);
   const Deeper deeper;
   Detours detours{};
   variable_list gradients = session.backend(*plan, nodes, request, detours);

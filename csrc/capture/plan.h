@@ -36,7 +36,7 @@ struct Step {
   const std::type_info* type;
   // Null where no binding knows the node: an accumulator, a Python function, a copy of slices ...
   const Binding* binding;
-  // The slots of its inputs lie side by side.
+  // The slots of its inputs lie side by side. Other steps may have them before and after.
   uint32_t first_slot;
   uint32_t slot_count;
   // In Plan::targets, one for each edge of the node.

@@ -117,7 +117,7 @@ class Planner {
     const bool accumulates = dynamic_cast<AccumulateGrad*>(node) != nullptr;
     walk_.plan.steps.push_back({.type = &typeid(*node),
                                 .binding = runs ? find_binding(*node) : nullptr,
-                                .first_slot = walk_.plan.slot_count,
+                                .first_slot = kNoSlot,
                                 .slot_count = node->num_inputs(),
                                 .first_target = 0,
                                 .target_count = 0,
@@ -125,7 +125,6 @@ class Planner {
                                 .handed_out_count = 0,
                                 .runs = runs,
                                 .accumulates = accumulates});
-    walk_.plan.slot_count += node->num_inputs();
     if (node->sequence_nr() != kAtOnce) {
       walk_.plan.follows_sequence &= node->sequence_nr() < last_sequence_;
       last_sequence_ = node->sequence_nr();
@@ -161,10 +160,39 @@ class Planner {
       step.handed_out_count = static_cast<uint32_t>(handed_out[i].size());
       plan.handed_out.insert(plan.handed_out.end(), handed_out[i].begin(), handed_out[i].end());
     }
+    place_slots(plan);
     return std::move(walk_);
   }
 
  private:
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+
+  // A step has its slots from the first gradient that is sent there until it runs; then others have them, so that a
+  // plan needs as many as gradients are on their way at once.
+  static void place_slots(Plan& plan) {
+    std::unordered_map<uint32_t, std::vector<uint32_t>> free;
+    const auto place = [&](const Target& target) {
+      if (!target.is_followed()) return;
+      Step& step = plan.steps[target.step];
+      if (step.first_slot != kNoSlot) return;
+      if (auto& fitting = free[step.slot_count]; !fitting.empty()) {
+        step.first_slot = fitting.back();
+        fitting.pop_back();
+      } else {
+        step.first_slot = plan.slot_count;
+        plan.slot_count += step.slot_count;
+      }
+    };
+    for (const Target& root : plan.roots) place(root);
+    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+      place({.step = i});
+      const Step& step = plan.steps[i];
+      free[step.slot_count].push_back(step.first_slot);
+      if (!step.runs) continue;
+      for (const Target& target : plan.targets_of(step)) place(target);
+    }
+  }
+
   Target target_of(const torch::autograd::Edge& edge) const {
     if (!edge.is_valid()) return {};
     const auto found = positions_.find(edge.function.get());

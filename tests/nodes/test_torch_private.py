@@ -29,7 +29,6 @@ _TESTED = {
     "run_in_engine",
     "root_gradients",
     "leave_out_root_that_begins",
-    "forget_dependencies",
     "saved_tensor",
     "has_python_object",
     "NodeLock",

@@ -67,7 +67,7 @@ bool AddmmBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const Tensor* mat1 = torch_private::saved_tensor(node.mat1_);
   const Tensor* mat2 = torch_private::saved_tensor(node.mat2_);
   if (!are_ordinary({mat1, mat2})) return false;
-  [[maybe_unused]] const BelowAutograd keys;
+  [[maybe_unused]] const BelowAutograd keys(frame);
   AddmmBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.alpha, node.beta, *mat1, node.mat1_layout, node.mat1_sym_sizes, node.mat1_sym_strides, *mat2, node.mat2_layout, node.mat2_sym_sizes, node.mat2_sym_strides);
   return true;
 }

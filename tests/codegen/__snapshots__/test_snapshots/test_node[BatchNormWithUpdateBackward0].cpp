@@ -56,7 +56,7 @@ bool BatchNormWithUpdateBackward0_step(torch::autograd::Node& base, const StepFr
   const Tensor* result2 = torch_private::saved_tensor(node.result2_);
   const Tensor* result3 = torch_private::saved_tensor(node.result3_);
   if (!are_ordinary({input, running_mean, running_var, weight, result1, result2, result3})) return false;
-  [[maybe_unused]] const BelowViews keys;
+  [[maybe_unused]] const BelowViews keys(frame);
   BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.eps, *input, *running_mean, *running_var, *weight, *result1, *result2, *result3);
   return true;
 }

@@ -50,7 +50,7 @@ variable_list CdistBackwardBackward0_apply_functional(variable_list&& grads, std
 bool CdistBackwardBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::CdistBackwardBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  [[maybe_unused]] const AllKeys keys;
+  [[maybe_unused]] const AllKeys keys(frame);
   CdistBackwardBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0, frame.wanted[3] != 0});
   return true;
 }

@@ -52,7 +52,7 @@ bool ConvolutionBackward0_step(torch::autograd::Node& base, const StepFrame& fra
   const Tensor* input = torch_private::saved_tensor(node.input_);
   const Tensor* weight = torch_private::saved_tensor(node.weight_);
   if (!are_ordinary({input, weight})) return false;
-  [[maybe_unused]] const BelowViews keys;
+  [[maybe_unused]] const BelowViews keys(frame);
   ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, *input, node.output_padding, node.padding, node.stride, node.transposed, *weight);
   return true;
 }

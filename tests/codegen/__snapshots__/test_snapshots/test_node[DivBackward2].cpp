@@ -47,7 +47,7 @@ bool DivBackward2_step(torch::autograd::Node& base, const StepFrame& frame) {
   const Tensor* other = torch_private::saved_tensor(node.other_);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({other, self})) return false;
-  [[maybe_unused]] const BelowViews keys;
+  [[maybe_unused]] const BelowViews keys(frame);
   DivBackward2_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0}, *other, node.rounding_mode, *self, node.self_scalar_type);
   return true;
 }

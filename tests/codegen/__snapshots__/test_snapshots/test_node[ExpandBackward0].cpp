@@ -30,7 +30,7 @@ variable_list ExpandBackward0_apply_functional(variable_list&& grads, std::array
 bool ExpandBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::ExpandBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  [[maybe_unused]] const AllKeys keys;
+  [[maybe_unused]] const AllKeys keys(frame);
   ExpandBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.self_sym_sizes);
   return true;
 }

@@ -31,7 +31,7 @@ variable_list ExpandBackward0_copy_apply_functional(variable_list&& grads, std::
 bool ExpandBackward0_copy_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::ExpandBackward0_copy&>(base);
   const torch_private::NodeLock lock(base);
-  [[maybe_unused]] const AllKeys keys;
+  [[maybe_unused]] const AllKeys keys(frame);
   ExpandBackward0_copy_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.self_sym_sizes);
   return true;
 }

@@ -34,7 +34,7 @@ bool GeluBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({self})) return false;
-  [[maybe_unused]] const BelowViews keys;
+  [[maybe_unused]] const BelowViews keys(frame);
   GeluBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.approximate, *self);
   return true;
 }

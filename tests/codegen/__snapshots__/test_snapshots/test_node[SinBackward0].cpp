@@ -32,7 +32,7 @@ bool SinBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({self})) return false;
-  [[maybe_unused]] const BelowViews keys;
+  [[maybe_unused]] const BelowViews keys(frame);
   SinBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, *self);
   return true;
 }

@@ -36,7 +36,7 @@ bool SumBackwardAutogradNestedTensor1_step(torch::autograd::Node& base, const St
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({self})) return false;
-  [[maybe_unused]] const BelowViews keys;
+  [[maybe_unused]] const BelowViews keys(frame);
   SumBackwardAutogradNestedTensor1_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.dim, node.keepdim, *self);
   return true;
 }
