@@ -80,6 +80,8 @@ void leave_out_root_that_begins(const torch::autograd::Node& root, torch::autogr
   task.dependencies_.erase(first);
 }
 
+void forget_dependencies(torch::autograd::GraphTask& task) { task.dependencies_ = decltype(task.dependencies_)(); }
+
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task) {
   using torch::autograd::InputBuffer;

@@ -56,7 +56,10 @@ class Replay {
       modes_ = ThreadModes();
       is_simple_ = nobody_watches();
       enter_roots();
-      for (size_t i = 0; i < plan_.steps.size(); ++i) run_step(plan_.steps[i], *nodes_[i]);
+      for (size_t i = 0; i < plan_.steps.size(); ++i) {
+        run_step(plan_.steps[i], *nodes_[i]);
+        if (i == 0) torch_private::forget_dependencies(request_.task);
+      }
     }
     run_final_callbacks();
     return std::move(results_);

@@ -29,6 +29,7 @@ _TESTED = {
     "run_in_engine",
     "root_gradients",
     "leave_out_root_that_begins",
+    "forget_dependencies",
     "saved_tensor",
     "has_python_object",
     "NodeLock",
@@ -228,6 +229,28 @@ def test_a_lone_root_has_no_node_before_it() -> None:
     )
 
 
+@pytest.mark.parametrize("surround", [contextlib.nullcontext, backbind.capture])
+def test_the_order_of_nodes_is_told_until_the_first_has_run(
+    surround: Callable[[], contextlib.AbstractContextManager[object]],
+) -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    middle = leaf.sin()
+    loss = middle.sum()
+    private: Any = torch._C
+    lengths: list[int] = []
+    loss.register_hook(lambda _: lengths.append(len(private._current_graph_task_execution_order())))
+    middle.register_hook(lambda _: lengths.append(len(private._current_graph_task_execution_order())))
+    with (
+        surround(),
+        torch.autograd.set_multithreading_enabled(False),
+        pytest.raises(RuntimeError, match="it != dependencies.end"),
+    ):
+        loss.backward()
+    assert lengths == [3], (
+        "the engine no longer takes nodes out of GraphTask::dependencies_ as they run (forget_dependencies)"
+    )
+
+
 def test_warnings_of_a_backward_that_was_handed_over_arrive() -> None:
     _after_taking_the_entry()
     leaf = torch.ones(2, 3, requires_grad=True)
@@ -287,12 +310,14 @@ def test_an_undefined_saved_tensor_stays_one() -> None:
     data = torch.randn(2, 3, requires_grad=True)
     norm = torch.nn.LayerNorm(3, elementwise_affine=False)
     norm(data).square().sum().backward()
-    expected, data.grad = data.grad, None
+    expected = data.grad
+    data.grad = None
     with backbind.capture():
         norm(data).square().sum().backward()
+    actual: Tensor | None = data.grad
     assert expected is not None
-    assert data.grad is not None
-    assert torch.equal(expected, data.grad), (
+    assert actual is not None
+    assert torch.equal(expected, actual), (
         "SavedVariable::was_default_constructed_ no longer tells that nothing was saved (saved_tensor)"
     )
 
