@@ -49,6 +49,8 @@ struct Step {
   bool runs;
   // Whether it is an AccumulateGrad.
   bool accumulates;
+  // Whether the node can be run by its formulas: they are compiled, and it has the edges and gradients that they know.
+  bool has_formulas = false;
 };
 
 struct Plan {

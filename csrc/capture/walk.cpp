@@ -152,6 +152,9 @@ class Planner {
       Step& step = plan.steps[i];
       step.first_target = static_cast<uint32_t>(plan.targets.size());
       step.target_count = walk_.nodes[i]->num_outputs();
+      step.has_formulas = step.binding != nullptr && step.binding->step != nullptr &&
+                          step.target_count == step.binding->inputs &&
+                          step.slot_count >= static_cast<uint32_t>(step.binding->gradients);
       for (const auto& edge : walk_.nodes[i]->next_edges()) {
         plan.targets.push_back(target_of(edge));
         plan.wanted.push_back(plan.targets.back().is_followed() ? 1 : 0);

@@ -68,7 +68,7 @@ class Replay {
  private:
   void enter_roots() {
     variable_list gradients = gradients_of_roots();
-    for (size_t i = 0; i < plan_.roots.size(); ++i) send(plan_.roots[i], std::move(gradients[i]));
+    for (size_t i = 0; i < plan_.roots.size(); ++i) send(plan_.roots[i], std::move(gradients[i]), !is_simple_);
     // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
     // behind it.
     const auto& roots = request_.roots();
@@ -88,8 +88,8 @@ class Replay {
     run_tensor_hooks(*root.function, std::move(gradients));
   }
 
-  void send(const Target& target, at::Tensor&& gradient) {
-    if (target.is_followed()) slots_.add(plan_.slot_of(target), std::move(gradient), nodes_[target.step], !is_simple_);
+  void send(const Target& target, at::Tensor&& gradient, bool is_watched) {
+    if (target.is_followed()) slots_.add(plan_.slot_of(target), std::move(gradient), nodes_[target.step], is_watched);
   }
 
   void run_step(const Step& step, Node& node) {
@@ -132,17 +132,17 @@ class Replay {
       if (!step.runs) return;
       results = call(node, std::move(gradients));
     }
-    finish(step, node, results);
+    finish(step, node, results, /*is_watched=*/true);
   }
 
-  void finish(const Step& step, Node& node, std::span<at::Tensor> results) {
+  void finish(const Step& step, Node& node, std::span<at::Tensor> results, bool is_watched) {
     if (!request_.task.keep_graph_) node.release_variables();
     // Anomaly mode is the engine's business, but a hook may have switched it on meanwhile.
     if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) [[unlikely]] {
       refuse_nan(node, results);
     }
     const auto targets = plan_.targets_of(step);
-    for (size_t i = 0; i < targets.size(); ++i) send(targets[i], std::move(results[i]));
+    for (size_t i = 0; i < targets.size(); ++i) send(targets[i], std::move(results[i]), is_watched);
   }
 
   static void refuse_nan(Node& node, std::span<at::Tensor> results) {
@@ -164,7 +164,7 @@ class Replay {
       return std::nullopt;
     }
     if (step.binding == nullptr) return Detour::kOpaque;
-    if (step.binding->step == nullptr) return Detour::kNoFormulas;
+    if (!step.has_formulas) return Detour::kNoFormulas;
     if (!run_by_formulas(step, node)) return Detour::kTensors;
     return std::nullopt;
   }
@@ -177,7 +177,7 @@ class Replay {
     if (!step.binding->step(node, {gradients, plan_.wanted_of(step), results})) return false;
     for (at::Tensor& gradient : gradients) gradient.reset();
     fit_gradients_unwatched(node, results);
-    finish(step, node, results);
+    finish(step, node, results, /*is_watched=*/false);
     for (at::Tensor& result : results) result.reset();
     return true;
   }
