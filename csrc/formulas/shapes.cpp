@@ -48,6 +48,7 @@ Tensor unsqueeze_to(const Tensor& grad, at::IntArrayRef dims, c10::SymIntArrayRe
 
 Tensor sum_backward(const Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims, bool keepdim) {
   if (keepdim || sizes.empty() || !dims.has_value() || dims->empty()) return grad.expand_symint(sizes);
+  if (dims->size() == 1) return grad.unsqueeze(dims->front()).expand_symint(sizes);
   const std::bitset<kMostDims> summed = at::dim_list_to_bitset(*dims, sizes.size());
   Tensor result = grad;
   for (size_t i = 0; i < sizes.size(); ++i) {

@@ -35,6 +35,7 @@ def meter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TensorMeter]:
     """The meter, whose allocator is in torch's place as long as this module's tests run."""
     made = TensorMeter(folder_of_run(tmp_path_factory) / "allocations")
     yield made
+    made.stop()
 
 
 def leaf(*shape: int) -> torch.Tensor:

@@ -37,6 +37,10 @@ class TensorMeter:
     def start(self) -> None:
         self._meter.start()
 
+    def stop(self) -> None:
+        """Give torch's allocator its place back."""
+        self._meter.stop()
+
     def read(self) -> Taken:
         return Taken(self._meter.peak(), self._meter.count())
 

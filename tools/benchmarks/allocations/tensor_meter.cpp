@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 namespace allocations {
 
@@ -58,16 +59,21 @@ class CountingAllocator : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
 };
 
-// While one lives, tensors are counted. What was allocated meanwhile may be freed at any time later.
+// Until it is stopped, tensors are counted. What was allocated meanwhile may be freed at any time later.
 struct TensorMeter : torch::CustomClassHolder {
   TensorMeter() : before_(c10::GetAllocator(at::kCPU)) {
     static CountingAllocator allocator;
     TORCH_CHECK(before_ != &allocator, "there is a TensorMeter already; the memory of tensors is counted once");
     c10::SetAllocator(at::kCPU, &allocator, kPriority);
   }
-  ~TensorMeter() override { c10::SetAllocator(at::kCPU, before_, kPriority); }
+  ~TensorMeter() override { stop(); }
   TensorMeter(const TensorMeter&) = delete;
   TensorMeter& operator=(const TensorMeter&) = delete;
+
+  // torch's own allocator, which also tells profilers of what it gives, has its place again.
+  void stop() {
+    if (c10::Allocator* before = std::exchange(before_, nullptr)) c10::SetAllocator(at::kCPU, before, kPriority);
+  }
 
   void start() {
     counters().peak = start_ = counters().held;
@@ -95,6 +101,7 @@ TORCH_LIBRARY(backbind_allocations, library) {
   library.class_<TensorMeter>("TensorMeter")
       .def(torch::init<>())
       .def("start", [](const Self& self) { self->start(); })
+      .def("stop", [](const Self& self) { self->stop(); })
       .def("peak", [](const Self& self) { return self->peak(); })
       .def("held", [](const Self& self) { return self->held(); })
       .def("count", [](const Self& self) { return self->count(); });
