@@ -243,7 +243,7 @@ def test_the_order_of_nodes_is_told_until_the_first_has_run(
     with (
         surround(),
         torch.autograd.set_multithreading_enabled(False),
-        pytest.raises(RuntimeError, match="it != dependencies.end"),
+        pytest.raises(RuntimeError, match=r"it != dependencies\.end\(\)"),
     ):
         loss.backward()
     assert lengths == [3], (
