@@ -31,8 +31,8 @@ bool begins_at_root(const torch::autograd::Node& root);
 void leave_out_root_that_begins(const torch::autograd::Node& root, torch::autograd::GraphTask& task);
 
 // Frees what the engine has noted down about the order of nodes. It takes each node out when its turn comes, so that
-// nobody can ask for the whole order once the first has run; we need not do so one by one. Uses that nothing but its own
-// loop and that question read GraphTask::dependencies_.
+// nobody can ask for the whole order once the first has run; we need not do so one by one. Uses that nothing but its
+// own loop and that question read GraphTask::dependencies_.
 void forget_dependencies(torch::autograd::GraphTask& task);
 
 // Runs a backward that the engine handed over as the engine itself would have run it, from the task that it made for
