@@ -77,13 +77,11 @@ def _allowed_for_all(items: Iterable[Expression], operators: Operators) -> _Allo
 
 def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], operators: Operators) -> _Allowed:
     name = function.path[-1]
-    if name == "tuple" and not arguments:
+    if name in ("tuple", "Tensor") and not arguments:
         # Undefined tensors.
         return _ANY
     if name == "make_tuple":
         return _allowed_for_all(arguments, operators)
-    if name == "Tensor" and not arguments:
-        return _ANY
     if function.plain is not None and name in HELPERS:
         helper = HELPERS[name]
         allowed = _VIEW if helper.gives_views else _ANY
@@ -96,13 +94,10 @@ def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], operato
 
 
 def _allowed_for_operator(name: str, first: Expression | None, operators: Operators) -> _Allowed:
-    if name.removesuffix("_symint") == "reshape" and isinstance(first, Name) and first.plain == "grad":
+    name = name.removesuffix("_symint")
+    if name == "reshape" and isinstance(first, Name) and first.plain == "grad":
         return _RESHAPED
-    known = [
-        operator
-        for operator in operators.by_name.get(name.removesuffix("_symint"), ())
-        if not operator.schema.is_out
-    ]
+    known = [operator for operator in operators.by_name.get(name, ()) if not operator.schema.is_out]
     if not known or any(operator.is_composite or operator.schema.is_inplace for operator in known):
         return _NONE
     if any(all(not one.is_tensor for one in operator.schema.arguments) for operator in known):

@@ -148,9 +148,11 @@ variable_list run(Session& session, const Request& request) {
   const Deeper deeper;
   Detours detours{};
   variable_list gradients = session.backend(*plan, nodes, request, detours);
-  count(session, [&](Counts& counts) {
-    for (size_t i = 0; i < detours.size(); ++i) counts.detours[i] += detours[i];
-  });
+  if (detours != Detours{}) {
+    count(session, [&](Counts& counts) {
+      for (size_t i = 0; i < detours.size(); ++i) counts.detours[i] += detours[i];
+    });
+  }
   return gradients;
 }
 

@@ -64,6 +64,8 @@ struct Plan {
   // The gradients that are handed out, one for each edge that was asked for; kNoEdge where it is not reached.
   std::vector<Target> gradients;
   uint32_t slot_count = 0;
+  // The most targets that a step has.
+  uint32_t most_targets = 0;
   // How many steps are of nodes that the engine runs as soon as they are ready.
   uint32_t at_once_count = 0;
   // Whether every node but those that run at once when they are ready (accumulators) was made after all that follow

@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include <algorithm>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -152,6 +153,7 @@ class Planner {
       Step& step = plan.steps[i];
       step.first_target = static_cast<uint32_t>(plan.targets.size());
       step.target_count = walk_.nodes[i]->num_outputs();
+      plan.most_targets = std::max(plan.most_targets, step.target_count);
       step.has_formulas = step.binding != nullptr && step.binding->step != nullptr &&
                           step.target_count == step.binding->inputs &&
                           step.slot_count >= static_cast<uint32_t>(step.binding->gradients);

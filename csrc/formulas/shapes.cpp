@@ -1,7 +1,6 @@
 #include <ATen/ATen.h>
 #include <ATen/WrapDimUtilsMulti.h>
 
-#include <bitset>
 #include <vector>
 
 #include "formulas/formulas.h"
@@ -12,7 +11,14 @@ using at::Tensor;
 
 namespace {
 
-constexpr size_t kMostDims = 64;
+// With a dimension of size one wherever `is_missing` says so of a place among `count` dimensions.
+template <class IsMissing>
+Tensor unsqueeze_where(Tensor tensor, size_t count, IsMissing is_missing) {
+  for (size_t i = 0; i < count; ++i) {
+    if (is_missing(i)) tensor = tensor.unsqueeze(static_cast<int64_t>(i));
+  }
+  return tensor;
+}
 
 }  // namespace
 
@@ -24,11 +30,7 @@ Tensor permute_backwards(const Tensor& grad, at::IntArrayRef dims) {
 }
 
 Tensor unsqueeze_to(const Tensor& grad, c10::SymIntArrayRef sizes) {
-  Tensor result = grad;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 1) result = result.unsqueeze(static_cast<int64_t>(i));
-  }
-  return result;
+  return unsqueeze_where(grad, sizes.size(), [&](size_t i) { return sizes[i] == 1; });
 }
 
 Tensor unsqueeze_to(const Tensor& grad, int64_t dim, c10::SymIntArrayRef sizes) {
@@ -38,23 +40,15 @@ Tensor unsqueeze_to(const Tensor& grad, int64_t dim, c10::SymIntArrayRef sizes) 
 }
 
 Tensor unsqueeze_to(const Tensor& grad, at::IntArrayRef dims, c10::SymIntArrayRef sizes) {
-  const std::bitset<kMostDims> named = at::dim_list_to_bitset(dims, sizes.size());
-  Tensor result = grad;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (named[i] && sizes[i] == 1) result = result.unsqueeze(static_cast<int64_t>(i));
-  }
-  return result;
+  const auto named = at::dim_list_to_bitset(dims, sizes.size());
+  return unsqueeze_where(grad, sizes.size(), [&](size_t i) { return named[i] && sizes[i] == 1; });
 }
 
 Tensor sum_backward(const Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims, bool keepdim) {
   if (keepdim || sizes.empty() || !dims.has_value() || dims->empty()) return grad.expand_symint(sizes);
   if (dims->size() == 1) return grad.unsqueeze(dims->front()).expand_symint(sizes);
-  const std::bitset<kMostDims> summed = at::dim_list_to_bitset(*dims, sizes.size());
-  Tensor result = grad;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (summed[i]) result = result.unsqueeze(static_cast<int64_t>(i));
-  }
-  return result.expand_symint(sizes);
+  const auto summed = at::dim_list_to_bitset(*dims, sizes.size());
+  return unsqueeze_where(grad, sizes.size(), [&](size_t i) { return summed[i]; }).expand_symint(sizes);
 }
 
 }  // namespace backbind::formulas

@@ -42,8 +42,7 @@ bool accumulate(torch::autograd::Node& node, at::Tensor& gradient) {
     sum = std::move(gradient);
     return true;
   }
-  if (!is_ordinary(sum) || sum.is_inference() || !torch::autograd::utils::obeys_layout_contract(sum, variable))
-    return false;
+  if (!is_ordinary(sum) || !torch::autograd::utils::obeys_layout_contract(sum, variable)) return false;
   {
     const BelowAutograd keys;
     sum.add_(gradient);

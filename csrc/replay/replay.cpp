@@ -43,11 +43,8 @@ class Replay {
         request_(request),
         detours_(detours),
         slots_(plan.slot_count),
-        results_(plan.gradients.size()) {
-    uint32_t most = 0;
-    for (const Step& step : plan.steps) most = std::max(most, step.target_count);
-    workspace_.resize(most);
-  }
+        results_(plan.gradients.size()),
+        workspace_(plan.most_targets) {}
 
   variable_list run() {
     {
@@ -84,8 +81,8 @@ class Replay {
   void call_hooks_of_unwanted_root(const torch::autograd::Edge& root) {
     variable_list gradients(root.function->num_inputs());
     gradients[root.input_nr] = std::move(torch_private::root_gradients(*request_.root)[0]);
-    const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
     run_tensor_hooks(*root.function, std::move(gradients));
+    undo_modes_left_behind();
   }
 
   void send(const Target& target, at::Tensor&& gradient, bool is_watched) {
@@ -111,16 +108,20 @@ class Replay {
       if (!detour.has_value()) return;
       detours_[static_cast<size_t>(*detour)] += 1;
       run_live(step, node);
-      // Hooks, functions and tensor subclasses may leave a mode of the thread behind. What their own step still does
-      // feels it, as in the engine; the next node does not.
-      if (ThreadModes() != modes_) [[unlikely]]
-        at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
+      undo_modes_left_behind();
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
       torch::autograd::Engine::get_default_engine().thread_on_exception(request_.task.shared_from_this(), node.getptr(),
                                                                         error);
       throw;
     }
+  }
+
+  // Hooks, functions and tensor subclasses may leave a mode of the thread behind. What their own step still does feels
+  // it, as in the engine; the next node does not.
+  void undo_modes_left_behind() {
+    if (ThreadModes() != modes_) [[unlikely]]
+      at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
   }
 
   void run_live(const Step& step, Node& node) {
