@@ -5,25 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
-from torch.utils import cpp_extension
+
+from tools.compiled_library import load_library
 
 
 def compile_library(name: str, sources: Sequence[Path], folder: Path) -> Path:
     """The library, compiled into ``folder`` unless it is there, and loaded; several processes may ask at once."""
-    folder.mkdir(exist_ok=True)
-    with patch.dict(os.environ, MAX_JOBS="1"):
-        cpp_extension.load(
-            name=name,
-            sources=[str(source) for source in sources],
-            build_directory=str(folder),
-            extra_cflags=["-O0"],
-            is_python_module=False,
-            is_standalone=False,
-        )
-    return folder / f"{name}.so"
+    return load_library(name, sources, folder, optimize=False)
 
 
 def folder_of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
