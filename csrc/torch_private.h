@@ -62,6 +62,24 @@ class NodeLock {
   std::lock_guard<std::mutex> lock_;
 };
 
+// Looks for the place where torch keeps the node that is being evaluated, for CurrentNodeGuard; only the first call
+// looks. Returns whether it is known. Uses that it is a thread-local variable of the library that has get_current_node.
+bool find_current_node();
+
+// Sets the node that get_current_node and torch._C._current_autograd_node give, and restores it; does what
+// torch::autograd::NodeGuard does, which torch does not export. Changes nothing where find_current_node found nothing.
+class CurrentNodeGuard {
+ public:
+  explicit CurrentNodeGuard(torch::autograd::Node& node);
+  ~CurrentNodeGuard();
+  CurrentNodeGuard(const CurrentNodeGuard&) = delete;
+  CurrentNodeGuard& operator=(const CurrentNodeGuard&) = delete;
+
+ private:
+  decltype(torch::autograd::get_current_node())* current_;
+  decltype(torch::autograd::get_current_node()) last_evaluating_node_;
+};
+
 // Keeps saved_tensors_hooks from firing while it lives. Uses the flag with which torch itself defers these hooks.
 class SavedTensorHooksPaused {
  public:

@@ -188,6 +188,7 @@ void guard_forks() {
 void take_engine_entry() {
   static const bool guarded = (guard_forks(), true);
   static_cast<void>(guarded);
+  torch_private::find_current_node();
   Engine::set_compiled_autograd(enter);
 }
 

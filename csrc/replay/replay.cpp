@@ -64,6 +64,8 @@ class Replay {
 
  private:
   void enter_roots() {
+    std::optional<torch_private::CurrentNodeGuard> current_node;
+    if (!torch_private::begins_at_root(*request_.root)) current_node.emplace(*request_.root);
     variable_list gradients = gradients_of_roots();
     for (size_t i = 0; i < plan_.roots.size(); ++i) send(plan_.roots[i], std::move(gradients[i]), !is_simple_);
     // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
@@ -81,6 +83,7 @@ class Replay {
   void call_hooks_of_unwanted_root(const torch::autograd::Edge& root) {
     variable_list gradients(root.function->num_inputs());
     gradients[root.input_nr] = std::move(torch_private::root_gradients(*request_.root)[0]);
+    const torch_private::CurrentNodeGuard current_node(*root.function);
     run_tensor_hooks(*root.function, std::move(gradients));
     undo_modes_left_behind();
   }
@@ -107,6 +110,7 @@ class Replay {
       const std::optional<Detour> detour = run_directly(step, node);
       if (!detour.has_value()) return;
       detours_[static_cast<size_t>(*detour)] += 1;
+      const torch_private::CurrentNodeGuard current_node(node);
       run_live(step, node);
       undo_modes_left_behind();
     } catch (std::exception& error) {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,8 @@ _TESTED = {
     "saved_tensor",
     "has_python_object",
     "NodeLock",
+    "find_current_node",
+    "CurrentNodeGuard",
 }
 
 
@@ -326,6 +329,32 @@ def test_a_node_that_runs_holds_its_mutex(installed_torch: TorchInstall) -> None
     node_header = installed_torch.include / "torch" / "csrc" / "autograd" / "node.h"
     protected = node_header.read_text().partition(" protected:")[2]
     assert "  std::mutex mutex_;" in protected, "Node has no protected member mutex_ any more (NodeLock)"
+
+
+# find_current_node, CurrentNodeGuard
+
+
+@pytest.mark.parametrize("in_thread", [False, True], ids=["this thread", "another thread"])
+def test_the_current_node_can_be_set(in_thread: bool) -> None:
+    seen: list[object] = []
+
+    def run() -> None:
+        y = torch.ones(2, requires_grad=True).exp()
+        y.register_hook(lambda _: seen.append(torch._C._current_autograd_node() is y.grad_fn))
+        with backbind.capture():
+            y.sum().backward()
+        seen.append(torch._C._current_autograd_node())
+
+    if in_thread:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    else:
+        run()
+    assert seen == [True, None], (
+        "the variable behind torch::autograd::get_current_node is no thread-local pointer in the library of that "
+        "function any more, or is not restored (find_current_node, CurrentNodeGuard)"
+    )
 
 
 # Delegates themselves (csrc/nodes/delegate.h)

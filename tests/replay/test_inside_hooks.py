@@ -139,29 +139,6 @@ def _leave_hooks() -> None:
     torch._C._autograd._push_saved_tensors_default_hooks(lambda x: x, lambda x: x)
 
 
-@pytest.mark.xfail(reason="torch exports nothing with which to say which node runs", strict=True)
-@pytest.mark.parametrize("where", WHERE)
-def test_which_node_runs_is_known_inside(where: str) -> None:
-    def scenario(run: Run) -> object:
-        def inside() -> None:
-            node = torch._C._current_autograd_node()
-            run.note(None if node is None else node.name())
-
-        def callback_and_nested() -> None:
-            inside()
-            queue_callback(inside)
-            with torch.enable_grad():
-                x = torch.ones(2, requires_grad=True)
-                (x * 2).sum().backward()
-            inside()
-
-        result = backward_with(run, where, callback_and_nested)
-        inside()
-        return result
-
-    assert_same_as_eager(scenario)
-
-
 LEFT_BEHIND: dict[str, Callable[[], object]] = {
     "enable_grad": lambda: torch._C._set_grad_enabled(True),
     "autocast": lambda: torch.set_autocast_enabled("cpu", True),
