@@ -1,13 +1,16 @@
 #include "capture/engine_entry.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <pthread.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
 
 #include <chrono>
-#include <optional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "capture/devices.h"
 #include "capture/store.h"
 #include "torch_private.h"
 
@@ -22,16 +25,16 @@ namespace {
 
 constexpr size_t kPlansHeld = 128;
 
+// A plan takes about 70 bytes for each node. This holds 128 plans of 7,000 nodes, or one of nearly a million, and is
+// little beside what a process that trains such graphs holds anyway.
+constexpr size_t kPlanBytesHeld = size_t{64} << 20;
+
 // The engine moves a backward inside a backward inside a backward ... to another thread at 60, before the stack runs
 // out; we leave it to the engine before that.
 constexpr int kDeepest = 40;
 
-// Sequence numbers are counted by each thread for itself.
-constexpr const char* kOutOfSequence =
-    "nodes that were not numbered in the order of their graph: several threads made it";
-
 PlanStore& plans() {
-  static PlanStore store(kPlansHeld);
+  static PlanStore store(kPlansHeld, kPlanBytesHeld);
   return store;
 }
 
@@ -63,15 +66,6 @@ class Deeper {
   Deeper& operator=(const Deeper&) = delete;
 };
 
-bool is_on_accelerator(const LiveNodes& nodes) {
-  for (const Node* node : nodes) {
-    for (uint32_t i = 0; i < node->num_inputs(); ++i) {
-      if (!node->input_metadata(i).was_default_constructed() && !node->input_metadata(i).device().is_cpu()) return true;
-    }
-  }
-  return false;
-}
-
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
@@ -82,6 +76,7 @@ class Stopwatch {
 
 // Why a backward is the engine's business, or null.
 const char* reason_to_fall_back(const Request& request) {
+  if (touches_accelerator(request)) return "tensors on an accelerator";
   if (torch::autograd::AnomalyMode::is_enabled()) return "anomaly mode";
   if (depth + request.task.reentrant_depth_ >= kDeepest) return "a backward inside too many others";
   return nullptr;
@@ -98,59 +93,55 @@ variable_list leave_to_engine(Session& session, const Request& request, const ch
   return torch_private::run_in_engine(request.root, request.task);
 }
 
-std::shared_ptr<const Plan> capture(Session& session, const Request& request, LiveNodes& nodes,
-                                    const std::optional<std::string>& difference) {
+// Makes a plan for a backward that none was found for, and keeps it.
+PlanPtr capture(Session& session, const Request& request, LookUp& found) {
   const Stopwatch stopwatch;
   Walk walked = walk(request.roots(), request.inputs, request.wanted, request.everything());
-  nodes = std::move(walked.nodes);
-  auto plan = std::make_shared<const Plan>(std::move(walked.plan));
+  found.nodes = std::move(walked.nodes);
+  const auto plan = std::make_shared<const Plan>(std::move(walked.plan));
+  if (!plans().keep(request, found, plan)) found.difference = {.difference = Difference::kTooLarge};
   const double seconds = stopwatch.seconds();
   // A Python function needs the GIL to tell its name, so names are asked for before any lock is held.
   std::map<std::string, uint64_t> opaque;
-  for (size_t i = 0; i < nodes.size(); ++i) {
+  for (size_t i = 0; i < found.nodes.size(); ++i) {
     const Step& step = plan->steps[i];
-    if (step.runs && !step.accumulates && step.binding == nullptr) opaque[nodes[i]->name()] += 1;
+    if (step.runs && !step.accumulates && step.binding == nullptr) opaque[found.nodes[i]->name()] += 1;
   }
   count(session, [&](Counts& counts) {
     counts.captures += 1;
     counts.capture_seconds += seconds;
-    if (difference) counts.recapture_reasons[*difference] += 1;
-    if (!plan->follows_sequence) counts.recapture_reasons[kOutOfSequence] += 1;
-    for (const auto& [name, times] : opaque) counts.opaque_steps[name] += times;
+    if (found.difference) counts.recaptures.add(*found.difference);
+    for (const auto& [name, times] : opaque) counts.opaque_steps.add(name, times);
   });
-  tell(difference ? "recaptured" : "captured",
-       std::to_string(nodes.size()) + " steps" + (difference ? ", because of " + *difference : ""));
+  const std::string steps = std::to_string(found.nodes.size()) + " steps";
+  if (found.difference) {
+    tell("recaptured", steps + "; " + found.difference->describe());
+  } else {
+    tell("captured", steps);
+  }
   return plan;
 }
 
 variable_list run(Session& session, const Request& request) {
   if (const char* reason = reason_to_fall_back(request)) return leave_to_engine(session, request, reason);
-  LiveNodes nodes;
-  Mismatch mismatch;
-  std::shared_ptr<const Plan> nearest;
   const Stopwatch stopwatch;
-  auto plan = plans().find(request, nodes, mismatch, nearest);
+  LookUp found = plans().find(request);
   const double look_up_seconds = stopwatch.seconds();
-  const bool is_replay = plan != nullptr;
-  if (!is_replay) {
-    std::optional<std::string> difference;
-    if (nearest != nullptr) difference = mismatch.describe(*nearest);
-    plan = capture(session, request, nodes, difference);
-  }
-  if (at::getAccelerator().has_value() && is_on_accelerator(nodes))
-    return leave_to_engine(session, request, "tensors on an accelerator");
-  if (!is_replay && plan->follows_sequence) plans().keep(request, plan);
+  const bool is_replay = found.plan != nullptr;
+  if (!is_replay) found.plan = capture(session, request, found);
   count(session, [&](Counts& counts) {
     counts.replays += is_replay ? 1 : 0;
-    counts.steps += plan->steps.size();
+    counts.steps += found.plan->steps.size();
     counts.look_up_seconds += look_up_seconds;
   });
   const Deeper deeper;
-  Detours detours{};
-  variable_list gradients = session.backend(*plan, nodes, request, detours);
-  if (detours != Detours{}) {
+  SlowPathSteps slow_path(found.plan->node_types);
+  variable_list gradients = session.backend(*found.plan, found.nodes, request, slow_path);
+  if (!slow_path.empty()) {
     count(session, [&](Counts& counts) {
-      for (size_t i = 0; i < detours.size(); ++i) counts.detours[i] += detours[i];
+      slow_path.for_each([&](const std::type_info& node_type, SlowPathReason reason, uint64_t times) {
+        counts.slow_path.add({reason, &node_type}, times);
+      });
     });
   }
   return gradients;
@@ -195,6 +186,8 @@ void take_engine_entry() {
 void forget_plans() { plans().clear(); }
 
 size_t plans_held() { return plans().size(); }
+
+size_t plan_bytes_held() { return plans().bytes(); }
 
 void set_listener(Listener new_listener) {
   const std::lock_guard lock(listener_mutex);

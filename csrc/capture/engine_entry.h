@@ -18,6 +18,9 @@ void forget_plans();
 
 size_t plans_held();
 
+// What these take of memory.
+size_t plan_bytes_held();
+
 // Called with the kind ("captured", "recaptured", "left to the engine") and a text whenever a backward does something
 // else than to be replayed. One for the process: it is what feeds Python's loggers.
 using Listener = std::function<void(const char* kind, const std::string& text)>;

@@ -1,22 +1,11 @@
 #include "capture/match.h"
 
-#include <c10/util/Exception.h>
-#include <c10/util/Type.h>
-
-#include <bit>
-
 namespace backbind {
 
 using torch::autograd::Edge;
 using torch::autograd::Node;
 
 namespace {
-
-std::string plain_name(const std::type_info& type) {
-  const std::string name = c10::demangle(type.name());
-  const size_t last = name.rfind("::");
-  return last == std::string::npos ? name : name.substr(last + 2);
-}
 
 // An edge that the plan does not follow, because nothing behind it is wanted.
 bool is_unwanted(const Request& request, const Edge& edge) {
@@ -28,80 +17,83 @@ bool is_unwanted(const Request& request, const Edge& edge) {
 
 }  // namespace
 
-std::string Mismatch::describe(const Plan& plan) const {
-  if (step >= plan.steps.size()) return what;
-  const std::string planned = plain_name(*plan.steps[step].type);
-  const std::string place = "step " + std::to_string(step) + ": ";
-  if (found != nullptr) return place + plain_name(typeid(*found)) + " where the plan has " + planned;
-  return place + planned + " " + what;
-}
-
-bool Matcher::is_new(Node* node) {
-  const size_t mask = met_.size() - 1;
-  // Nodes lie at multiples of 16 bytes at least.
-  for (size_t i = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15u >> 20;; ++i) {
-    Node*& place = met_[i & mask];
-    if (place == nullptr) {
-      place = node;
-      return true;
-    }
-    if (place == node) return false;
+std::optional<Difference> Matcher::follow(LiveNodes& nodes, const Target& target, const Request& request,
+                                          const Edge& edge) {
+  if (!edge.is_valid()) {
+    if (target.step == Target::kNoEdge) return std::nullopt;
+    return Difference::kNoLongerRequiresGrad;
   }
-}
-
-bool Matcher::follows(LiveNodes& nodes, const Plan& plan, const Target& target, const Request& request,
-                      const Edge& edge) {
-  if (!target.is_followed()) return target.step == Target::kNoEdge ? !edge.is_valid() : is_unwanted(request, edge);
-  if (edge.input_nr != target.input || !edge.is_valid()) return false;
+  if (!target.is_followed()) {
+    if (target.step == Target::kNoEdge) return Difference::kNewlyRequiresGrad;
+    if (is_unwanted(request, edge)) return std::nullopt;
+    return Difference::kWanted;
+  }
+  if (edge.input_nr != target.input) return Difference::kEdge;
   Node*& node = nodes[target.step];
   if (node == nullptr) node = edge.function.get();
-  return node == edge.function.get();
+  if (node == edge.function.get()) return std::nullopt;
+  return Difference::kEdge;
+}
+
+bool Matcher::has_ranking(const Plan& plan, const LiveNodes& nodes) {
+  uint64_t last = kAtOnce;
+  for (const Rank& rank : plan.ranking) {
+    const uint64_t sequence = nodes[rank.step]->sequence_nr();
+    if (rank.is_tied ? sequence != last : sequence >= last) return false;
+    last = sequence;
+  }
+  return true;
 }
 
 bool Matcher::match(const Plan& plan, const Request& request, LiveNodes& nodes, Mismatch& mismatch) {
-  const size_t count = plan.steps.size();
-  const auto fail = [&](size_t step, const char* what, Node* found = nullptr) {
-    mismatch = {step, what, found};
+  const auto count = static_cast<uint32_t>(plan.steps.size());
+  const auto differs = [&](Difference difference) {
+    mismatch = {.difference = difference, .step = count};
     return false;
   };
+  const auto differs_at = [&](size_t i, Difference difference, const std::type_info* found = nullptr) {
+    mismatch = {difference, static_cast<uint32_t>(i), plan.steps[i].type, found};
+    return false;
+  };
+  const bool is_ranked = !plan.ranking.empty();
   nodes.assign(count, nullptr);
-  met_.assign(std::bit_ceil(size_t{2} * plan.at_once_count + 2), nullptr);
+  met_.clear(is_ranked ? count : plan.at_once_count);
   const auto& roots = request.roots();
-  if (roots.size() != plan.roots.size()) return fail(count, "another number of roots");
+  if (roots.size() != plan.roots.size()) return differs(Difference::kRoots);
   for (size_t i = 0; i < roots.size(); ++i) {
-    if (!follows(nodes, plan, plan.roots[i], request, roots[i])) return fail(count, "other roots");
+    if (follow(nodes, plan.roots[i], request, roots[i])) return differs(Difference::kRoots);
   }
   uint64_t last_sequence = kAtOnce;
-  uint32_t at_once_count = 0;
   for (size_t i = 0; i < count; ++i) {
     const Step& step = plan.steps[i];
     Node* node = nodes[i];
-    if (node == nullptr) return fail(i, "is not reached");
-    if (&typeid(*node) != step.type) return fail(i, "", node);
-    if (node->num_inputs() != step.slot_count) return fail(i, "takes another number of gradients");
-    if (const uint64_t sequence = node->sequence_nr(); sequence != kAtOnce) {
-      if (sequence >= last_sequence) return fail(i, "was made in another order");
+    if (node == nullptr) return differs_at(i, Difference::kEdge);
+    if (&typeid(*node) != step.type) return differs_at(i, Difference::kNodeType, &typeid(*node));
+    if (node->num_inputs() != step.slot_count) return differs_at(i, Difference::kGradientCount);
+    const uint64_t sequence = node->sequence_nr();
+    if ((sequence == kAtOnce) != step.is_at_once) return differs_at(i, Difference::kOrder);
+    if (step.is_at_once || is_ranked) {
+      if (!met_.add(node)) return differs_at(i, Difference::kShared);
+    } else {
+      if (sequence >= last_sequence) return differs_at(i, Difference::kOrder);
       last_sequence = sequence;
-    } else if (++at_once_count > plan.at_once_count || !is_new(node)) {
-      return fail(i, "is reached by other ways");
     }
     if (!step.runs) continue;
-    if (node->num_outputs() != step.target_count) return fail(i, "has another number of edges");
+    if (node->num_outputs() != step.target_count) return differs_at(i, Difference::kEdgeCount);
     for (uint32_t j = 0; j < step.target_count; ++j) {
-      const Target& target = plan.targets[step.first_target + j];
-      if (!follows(nodes, plan, target, request, node->next_edge(j))) return fail(i, "leads elsewhere");
+      const auto difference = follow(nodes, plan.targets[step.first_target + j], request, node->next_edge(j));
+      if (difference) return differs_at(i, *difference);
     }
   }
-  if (request.inputs.size() != plan.gradients.size()) return fail(count, "another number of inputs");
+  if (!has_ranking(plan, nodes)) return differs(Difference::kRanking);
+  if (request.inputs.size() != plan.gradients.size()) return differs(Difference::kInputs);
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const Edge& edge = request.inputs[i];
     const Target& target = plan.gradients[i];
-    if (target.is_followed()) {
-      if (nodes[target.step] != edge.function.get() || edge.input_nr != target.input)
-        return fail(count, "other inputs");
-    } else if (edge.is_valid() && request.task.nodes_in_graph_.contains(edge.function.get())) {
-      return fail(count, "an input that was not reached before");
-    }
+    const bool fits = target.is_followed()
+                          ? nodes[target.step] == edge.function.get() && edge.input_nr == target.input
+                          : !edge.is_valid() || !request.task.nodes_in_graph_.contains(edge.function.get());
+    if (!fits) return differs(Difference::kInputs);
   }
   return true;
 }

@@ -49,8 +49,19 @@ struct Step {
   bool runs;
   // Whether it is an AccumulateGrad.
   bool accumulates;
+  // Whether the engine runs the node as soon as it is ready (kAtOnce).
+  bool is_at_once;
   // Whether the node can be run by its formulas: they are compiled, and it has the edges and gradients that they know.
   bool has_formulas = false;
+  // The position of `type` in Plan::node_types.
+  uint32_t node_type = 0;
+};
+
+// One place in the order of sequence numbers.
+struct Rank {
+  uint32_t step : 31;
+  // Whether its number equals that of the step before, rather than being smaller.
+  uint32_t is_tied : 1;
 };
 
 struct Plan {
@@ -68,9 +79,12 @@ struct Plan {
   uint32_t most_targets = 0;
   // How many steps are of nodes that the engine runs as soon as they are ready.
   uint32_t at_once_count = 0;
-  // Whether every node but those that run at once when they are ready (accumulators) was made after all that follow
-  // it. Then the order of another graph of this structure is known from its sequence numbers alone.
-  bool follows_sequence = true;
+  // The steps that are not run at once, by falling sequence number of their nodes. The engine's order follows from the
+  // structure and from this. Left empty where they simply fall from step to step, as they do if one thread made every
+  // node after those that its gradients flow to.
+  std::vector<Rank> ranking;
+  // Every node type once.
+  std::vector<const std::type_info*> node_types;
 
   std::span<const Target> targets_of(const Step& step) const {
     return {targets.data() + step.first_target, step.target_count};
@@ -81,6 +95,8 @@ struct Plan {
   std::span<const HandedOut> handed_out_by(const Step& step) const {
     return {handed_out.data() + step.first_handed_out, step.handed_out_count};
   }
+  // What the plan takes of memory.
+  size_t bytes() const;
   uint32_t slot_of(const Target& target) const { return steps[target.step].first_slot + target.input; }
 };
 

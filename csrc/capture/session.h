@@ -1,21 +1,33 @@
 // What a caller of capture() holds: which backend runs the backwards of a thread, and what came of them.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <typeinfo>
 
-#include "capture/detour.h"
+#include "capture/bounded_counts.h"
+#include "capture/mismatch.h"
 #include "capture/plan.h"
 #include "capture/request.h"
+#include "capture/slow_path.h"
 
 namespace backbind {
 
-// Runs a plan on a live graph and returns the gradients that are handed out. Counts steps that went the long way.
-using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours);
+// Runs a plan on a live graph and returns the gradients that are handed out. Counts steps that took the slow path.
+using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, const Request& request,
+                                  SlowPathSteps& slow_path);
+
+struct SlowPathKind {
+  SlowPathReason reason;
+  const std::type_info* node_type;
+
+  auto operator<=>(const SlowPathKind&) const = default;
+};
 
 // Numbers since the start of a session, or of the process.
 struct Counts {
@@ -25,12 +37,13 @@ struct Counts {
   uint64_t fallbacks = 0;      // backwards left to the engine
   double look_up_seconds = 0;  // looking for plans that fit
   double capture_seconds = 0;  // making plans
-  // How often, by the reason in words.
-  std::map<std::string, uint64_t> recapture_reasons;
+  // Why a backward was captured although a plan nearly fitted it.
+  BoundedCounts<Mismatch, 64> recaptures;
+  // Why backwards were left to the engine, in words; there are few such reasons.
   std::map<std::string, uint64_t> fallback_reasons;
   // Steps of captured plans that run the live node because nothing more is known of it, by the node's name.
-  std::map<std::string, uint64_t> opaque_steps;
-  Detours detours{};
+  BoundedCounts<std::string, 64> opaque_steps;
+  BoundedCounts<SlowPathKind, 256> slow_path;
 };
 
 // Counts that several threads write. One mutex guards those of all sessions, so that it can be held over a fork;

@@ -4,9 +4,27 @@
 
 #include <algorithm>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
+#include "capture/fingerprint.h"
+
 namespace backbind {
+
+namespace {
+
+// How many plans under one key are tried in turn. A program mostly alternates between few graphs, whose plans differ
+// after a few steps.
+constexpr size_t kTried = 4;
+
+// The part of a plan's steps, as its divisor, after which no other is tried without asking for the fingerprint.
+constexpr size_t kPartWorthTrying = 8;
+
+// Whether a graph that departs from a plan at some step is that of the same program, a little changed, rather than that
+// of another one: at least the first half of the plan fits.
+bool is_near(const Mismatch& mismatch, const Plan& plan) { return 2 * size_t{mismatch.step} >= plan.steps.size(); }
+
+}  // namespace
 
 PlanStore::Key::Key(const Request& request)
     : roots(request.roots().size()),
@@ -26,61 +44,88 @@ PlanStore::Key::Key(const Request& request)
   }
 }
 
-const char* PlanStore::Key::difference(const Key& other) const {
-  if (type != other.type) return nullptr;
-  if (roots != other.roots) return "another number of roots";
-  if (inputs != other.inputs) return "another number of inputs";
-  if (wanted != other.wanted) return "gradients that are handed out in one case and accumulated in the other";
-  if (depth != other.depth) return "a graph of another depth";
-  return "other roots";
+bool PlanStore::Key::differs_in_depth(const Key& other) const {
+  if (depth == other.depth) return false;
+  Key same = *this;
+  same.depth = other.depth;
+  return same == other;
 }
 
-std::shared_ptr<const Plan> PlanStore::find(const Request& request, LiveNodes& nodes, Mismatch& mismatch,
-                                            std::shared_ptr<const Plan>& nearest) {
-  const Key key(request);
-  std::vector<std::shared_ptr<const Plan>> candidates;
-  std::shared_ptr<const Plan> similar;
-  Mismatch dissimilarity;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Kept& one : kept_) {
-      if (one.key == key) {
-        candidates.push_back(one.plan);
-      } else if (similar == nullptr) {
-        if (const char* difference = key.difference(one.key)) {
-          similar = one.plan;
-          dissimilarity = {one.plan->steps.size(), difference, nullptr};
-        }
-      }
-    }
-  }
-  // Matching looks at nothing but the live graph and plans that never change, so other threads may go on meanwhile.
-  Matcher matcher;
-  for (const auto& candidate : candidates) {
-    Mismatch here;
-    if (matcher.match(*candidate, request, nodes, here)) {
-      const std::lock_guard lock(mutex_);
-      const auto used =
-          std::find_if(kept_.begin(), kept_.end(), [&](const Kept& one) { return one.plan == candidate; });
-      if (used != kept_.end()) std::rotate(kept_.begin(), used, used + 1);
-      return candidate;
-    }
-    if (nearest == nullptr) {
-      mismatch = here;
-      nearest = candidate;
-    }
-  }
-  if (nearest == nullptr && similar != nullptr) {
-    nearest = similar;
-    mismatch = dissimilarity;
-  }
-  return nullptr;
-}
-
-void PlanStore::keep(const Request& request, std::shared_ptr<const Plan> plan) {
+std::vector<PlanPtr> PlanStore::used_last(const Key& key) const {
   const std::lock_guard lock(mutex_);
-  kept_.push_front({Key(request), std::move(plan)});
-  if (kept_.size() > capacity_) kept_.pop_back();
+  std::vector<PlanPtr> plans;
+  for (const Kept& one : kept_) {
+    if (one.key != key) continue;
+    plans.push_back(one.plan);
+    if (plans.size() == kTried) break;
+  }
+  return plans;
+}
+
+PlanPtr PlanStore::with_fingerprint(const Key& key, uint64_t fingerprint) const {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::ranges::find_if(kept_, [&](const Kept& one) { return one.fingerprint == fingerprint && one.key == key; });
+  return found == kept_.end() ? nullptr : found->plan;
+}
+
+PlanPtr PlanStore::of_another_depth(const Key& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(kept_, [&](const Kept& one) { return one.key.differs_in_depth(key); });
+  return found == kept_.end() ? nullptr : found->plan;
+}
+
+void PlanStore::note_use(const PlanPtr& plan) {
+  const std::lock_guard lock(mutex_);
+  const auto used = std::ranges::find(kept_, plan, &Kept::plan);
+  if (used != kept_.end()) std::rotate(kept_.begin(), used, used + 1);
+}
+
+// Matching looks at nothing but the live graph and plans that never change, so other threads may go on meanwhile.
+LookUp PlanStore::find(const Request& request) {
+  const Key key(request);
+  LookUp found;
+  Matcher matcher;
+  const auto fits = [&](const PlanPtr& plan, Mismatch& mismatch) {
+    if (matcher.match(*plan, request, found.nodes, mismatch)) {
+      note_use(plan);
+      found.plan = plan;
+      return true;
+    }
+    if (!found.difference && is_near(mismatch, *plan)) found.difference = mismatch;
+    return false;
+  };
+  const std::vector<PlanPtr> candidates = used_last(key);
+  size_t steps_in_vain = 0;
+  for (const PlanPtr& candidate : candidates) {
+    Mismatch mismatch;
+    if (fits(candidate, mismatch)) return found;
+    steps_in_vain += mismatch.step;
+    if (kPartWorthTrying * steps_in_vain > candidate->steps.size()) break;
+  }
+  Mismatch mismatch;
+  if (!candidates.empty()) {
+    found.fingerprint = fingerprint(request);
+    const PlanPtr likely = with_fingerprint(key, *found.fingerprint);
+    if (likely != nullptr && fits(likely, mismatch)) return found;
+  }
+  // Mostly only to say what is different: where but a part of the graph is wanted, a plan may fit at any depth.
+  if (const PlanPtr other = of_another_depth(key); !found.difference && other != nullptr) fits(other, mismatch);
+  return found;
+}
+
+bool PlanStore::keep(const Request& request, const LookUp& found, PlanPtr plan) {
+  const size_t bytes = plan->bytes();
+  if (bytes > most_bytes_) return false;
+  Kept kept{Key(request), found.fingerprint ? *found.fingerprint : fingerprint(request), std::move(plan), bytes};
+  const std::lock_guard lock(mutex_);
+  kept_.push_front(std::move(kept));
+  bytes_ += bytes;
+  while (kept_.size() > most_plans_ || bytes_ > most_bytes_) {
+    bytes_ -= kept_.back().bytes;
+    kept_.pop_back();
+  }
+  return true;
 }
 
 size_t PlanStore::size() const {
@@ -88,9 +133,15 @@ size_t PlanStore::size() const {
   return kept_.size();
 }
 
+size_t PlanStore::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
 void PlanStore::clear() {
   const std::lock_guard lock(mutex_);
   kept_.clear();
+  bytes_ = 0;
 }
 
 }  // namespace backbind

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <typeinfo>
+#include <vector>
 
 #include "capture/match.h"
 #include "capture/plan.h"
@@ -12,23 +16,37 @@
 
 namespace backbind {
 
-// A bounded number of plans, those used last; safe to use from several threads.
+using PlanPtr = std::shared_ptr<const Plan>;
+
+// What a look-up found.
+struct LookUp {
+  // The plan that fits, with its nodes; or null.
+  PlanPtr plan;
+  LiveNodes nodes;
+  // Where none fits: how the graph differs from a plan that nearly does, if there is one.
+  std::optional<Mismatch> difference;
+  // The graph's fingerprint, if it was asked for.
+  std::optional<uint64_t> fingerprint;
+};
+
+// A bounded number of plans of a bounded size, those used last; safe to use from several threads.
 //
 // Each plan lies under a key of what a look at the roots tells: their node types, the depth of the graph behind them,
-// how many gradients are asked for. So a program that alternates between graphs finds each at once.
+// how many gradients are asked for. So a program that alternates between graphs finds each at once. Where many plans
+// lie under one key, the graph's fingerprint finds the one that may fit, so that a look-up never takes longer than to
+// match a few plans.
 class PlanStore {
  public:
-  explicit PlanStore(size_t capacity) : capacity_(capacity) {}
+  PlanStore(size_t most_plans, size_t most_bytes) : most_plans_(most_plans), most_bytes_(most_bytes) {}
 
-  // A plan that fits `request`, with its nodes in `nodes`; otherwise null. Then `nearest` is the plan used last among
-  // those that could have fitted, if there is one, and `mismatch` says how the graph differs from it.
-  std::shared_ptr<const Plan> find(const Request& request, LiveNodes& nodes, Mismatch& mismatch,
-                                   std::shared_ptr<const Plan>& nearest);
+  LookUp find(const Request& request);
 
-  // Keeps the plan of `request`; the one that was not used for longest goes when there are too many.
-  void keep(const Request& request, std::shared_ptr<const Plan> plan);
+  // Keeps the plan of `request`, for which `found` was found; those that were not used for longest go when there are
+  // too many. Returns false, and keeps nothing, where the plan alone is too large.
+  bool keep(const Request& request, const LookUp& found, PlanPtr plan);
 
   size_t size() const;
+  size_t bytes() const;
   void clear();
 
   // Held over a fork, so that the child never finds a lock that no thread of its own will open.
@@ -40,8 +58,8 @@ class PlanStore {
     explicit Key(const Request& request);
     bool operator==(const Key&) const = default;
 
-    // How it differs from that of a plan whose first root is of the same type, in words; null where that is another.
-    const char* difference(const Key& other) const;
+    // Whether it differs in the depth, and in nothing else.
+    bool differs_in_depth(const Key& other) const;
 
     size_t roots;
     size_t inputs;
@@ -52,12 +70,24 @@ class PlanStore {
   };
   struct Kept {
     Key key;
-    std::shared_ptr<const Plan> plan;
+    uint64_t fingerprint;
+    PlanPtr plan;
+    size_t bytes;
   };
 
-  const size_t capacity_;
+  // The plans under a key that were used last, at most as many as are worth trying before the fingerprint is made.
+  std::vector<PlanPtr> used_last(const Key& key) const;
+  // The plan under a key that has the fingerprint, or null.
+  PlanPtr with_fingerprint(const Key& key, uint64_t fingerprint) const;
+  // The plan used last whose key differs in the depth alone, or null.
+  PlanPtr of_another_depth(const Key& key) const;
+  void note_use(const PlanPtr& plan);
+
+  const size_t most_plans_;
+  const size_t most_bytes_;
   mutable std::mutex mutex_;
   std::deque<Kept> kept_;  // the plan used last comes first
+  size_t bytes_ = 0;
 };
 
 }  // namespace backbind

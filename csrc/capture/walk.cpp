@@ -19,7 +19,7 @@ namespace {
 
 // What is known of a node before the order is made.
 struct Reached {
-  size_t pending = 0;  // edges into it from nodes that run
+  size_t pending = 0;  // edges into it from nodes that run, and from the caller
   bool runs = false;   // whether it lies before something that is wanted
   bool handed_out = false;
 
@@ -65,11 +65,15 @@ Graph explore(const edge_list& roots, const edge_list& inputs, Wanted wanted, bo
       if (edge.is_valid() && graph.at(edge.function.get()).is_visited()) graph.at(node).runs = true;
     }
   }
-  for (const auto& [node, reached] : graph) {
-    if (!reached.runs) continue;
-    for (const auto& edge : node->next_edges()) {
+  // The engine has a node before the roots, so that a root waits for each place in which it stands among them.
+  const auto wait_for = [&](const edge_list& edges) {
+    for (const auto& edge : edges) {
       if (edge.is_valid()) graph.at(edge.function.get()).pending += 1;
     }
+  };
+  wait_for(roots);
+  for (const auto& [node, reached] : graph) {
+    if (reached.runs) wait_for(node->next_edges());
   }
   return graph;
 }
@@ -85,25 +89,19 @@ using ReadyNodes = std::priority_queue<Node*, std::vector<Node*>, MadeEarlier>;
 template <class Visit>
 void in_engine_order(const edge_list& roots, Graph& graph, Visit visit) {
   ReadyNodes ready;
-  std::unordered_set<Node*> started;
-  for (const auto& root : roots) {
-    if (!root.is_valid()) continue;
-    const Reached& reached = graph.at(root.function.get());
-    // A root that another root leads to becomes ready later.
-    if (reached.pending == 0 && reached.is_visited() && started.insert(root.function.get()).second) {
-      ready.push(root.function.get());
-    }
-  }
-  while (!ready.empty()) {
-    Node* node = ready.top();
-    ready.pop();
-    visit(node);
-    if (!graph.at(node).runs) continue;
-    for (const auto& edge : node->next_edges()) {
+  const auto arrive = [&](const edge_list& edges) {
+    for (const auto& edge : edges) {
       if (!edge.is_valid()) continue;
       Reached& child = graph.at(edge.function.get());
       if (--child.pending == 0 && child.is_visited()) ready.push(edge.function.get());
     }
+  };
+  arrive(roots);
+  while (!ready.empty()) {
+    Node* node = ready.top();
+    ready.pop();
+    visit(node);
+    if (graph.at(node).runs) arrive(node->next_edges());
   }
 }
 
@@ -125,13 +123,10 @@ class Planner {
                                 .first_handed_out = 0,
                                 .handed_out_count = 0,
                                 .runs = runs,
-                                .accumulates = accumulates});
-    if (node->sequence_nr() != kAtOnce) {
-      walk_.plan.follows_sequence &= node->sequence_nr() < last_sequence_;
-      last_sequence_ = node->sequence_nr();
-    } else {
-      walk_.plan.at_once_count += 1;
-    }
+                                .accumulates = accumulates,
+                                .is_at_once = node->sequence_nr() == kAtOnce,
+                                .node_type = number_of(typeid(*node))});
+    walk_.plan.at_once_count += walk_.plan.steps.back().is_at_once ? 1 : 0;
     walk_.nodes.push_back(node);
   }
 
@@ -166,6 +161,8 @@ class Planner {
       plan.handed_out.insert(plan.handed_out.end(), handed_out[i].begin(), handed_out[i].end());
     }
     place_slots(plan);
+    rank(plan);
+    free_what_is_not_used(plan);
     return std::move(walk_);
   }
 
@@ -198,6 +195,40 @@ class Planner {
     }
   }
 
+  // The position of a node type in the plan's list of them.
+  uint32_t number_of(const std::type_info& type) {
+    const auto [place, is_new] = node_types_.emplace(&type, static_cast<uint32_t>(walk_.plan.node_types.size()));
+    if (is_new) walk_.plan.node_types.push_back(&type);
+    return place->second;
+  }
+
+  // Notes the order of sequence numbers down where it is not that of the steps.
+  void rank(Plan& plan) const {
+    const auto sequence = [&](const Rank& one) { return walk_.nodes[one.step]->sequence_nr(); };
+    std::vector<Rank> order;
+    for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+      if (!plan.steps[i].is_at_once) order.push_back({.step = i, .is_tied = 0});
+    }
+    const auto falls = [&](const Rank& left, const Rank& right) { return sequence(left) > sequence(right); };
+    const auto does_not_fall = [&](const Rank& left, const Rank& right) { return !falls(left, right); };
+    if (std::adjacent_find(order.begin(), order.end(), does_not_fall) == order.end()) return;
+    std::stable_sort(order.begin(), order.end(), falls);
+    for (size_t i = 1; i < order.size(); ++i) order[i].is_tied = sequence(order[i]) == sequence(order[i - 1]) ? 1 : 0;
+    plan.ranking = std::move(order);
+  }
+
+  // A plan is held for long, so it is not to hold what its vectors took in advance.
+  static void free_what_is_not_used(Plan& plan) {
+    plan.steps.shrink_to_fit();
+    plan.targets.shrink_to_fit();
+    plan.wanted.shrink_to_fit();
+    plan.handed_out.shrink_to_fit();
+    plan.roots.shrink_to_fit();
+    plan.gradients.shrink_to_fit();
+    plan.ranking.shrink_to_fit();
+    plan.node_types.shrink_to_fit();
+  }
+
   Target target_of(const torch::autograd::Edge& edge) const {
     if (!edge.is_valid()) return {};
     const auto found = positions_.find(edge.function.get());
@@ -208,7 +239,7 @@ class Planner {
   const Graph& graph_;
   Walk walk_;
   std::unordered_map<Node*, uint32_t> positions_;
-  uint64_t last_sequence_ = kAtOnce;
+  std::unordered_map<const std::type_info*, uint32_t> node_types_;
 };
 
 }  // namespace

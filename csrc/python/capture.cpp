@@ -1,8 +1,11 @@
 #include "python/capture.h"
 
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "capture/engine_entry.h"
+#include "capture/node_type_name.h"
 #include "python/bridge.h"
 #include "replay/replay.h"
 
@@ -11,6 +14,9 @@ namespace backbind::python {
 namespace {
 
 constexpr const char* kSession = "backbind.session";
+
+// What is counted together because there is too much of it.
+constexpr const char* kOthers = "others";
 
 Owned session_to_python(const SessionPtr& session) {
   if (session == nullptr) return checked(Py_BuildValue(""));
@@ -30,22 +36,36 @@ SessionPtr session_of(PyObject* object) {
   return *held;
 }
 
-std::map<std::string, uint64_t> in_words(const Detours& detours) {
-  std::map<std::string, uint64_t> reasons;
-  for (size_t i = 0; i < detours.size(); ++i) {
-    if (detours[i] > 0) reasons[kDetours[i]] = detours[i];
-  }
-  return reasons;
+// Not PyDict_SetItemString, which keeps every key in a table of the interpreter that only ever grows.
+void put(PyObject* dict, const std::string& key, const Owned& value) {
+  const Owned text = checked(PyUnicode_FromString(key.c_str()));
+  if (PyDict_SetItem(dict, text.get(), value.get()) < 0) throw PythonErrorSet();
 }
 
-Owned reasons_to_python(const std::map<std::string, uint64_t>& reasons) {
+Owned number(uint64_t count) { return checked(PyLong_FromUnsignedLongLong(count)); }
+
+Owned counts_to_python(const std::map<std::string, uint64_t>& counts, uint64_t others = 0) {
   Owned dict = checked(PyDict_New());
-  for (const auto& [reason, count] : reasons) {
-    const Owned number = checked(PyLong_FromUnsignedLongLong(count));
-    // Not PyDict_SetItemString, which keeps every key in a table of the interpreter that only ever grows.
-    const Owned key = checked(PyUnicode_FromString(reason.c_str()));
-    if (PyDict_SetItem(dict.get(), key.get(), number.get()) < 0) throw PythonErrorSet();
+  for (const auto& [key, count] : counts) put(dict.get(), key, number(count));
+  if (others > 0) put(dict.get(), kOthers, number(others));
+  return dict;
+}
+
+Owned recaptures_to_python(const Counts& counts) {
+  std::map<std::string, uint64_t> texts;
+  for (const auto& [mismatch, count] : counts.recaptures.counts()) texts[mismatch.describe()] += count;
+  return counts_to_python(texts, counts.recaptures.others());
+}
+
+// The nodes that took the slow path, for each reason.
+Owned slow_path_to_python(const Counts& counts) {
+  std::map<std::string, std::map<std::string, uint64_t>> reasons;
+  for (const auto& [kind, count] : counts.slow_path.counts()) {
+    reasons[kSlowPathReasons[static_cast<size_t>(kind.reason)]][node_type_name(*kind.node_type)] += count;
   }
+  if (const uint64_t others = counts.slow_path.others(); others > 0) reasons[kOthers][kOthers] = others;
+  Owned dict = checked(PyDict_New());
+  for (const auto& [reason, nodes] : reasons) put(dict.get(), reason, counts_to_python(nodes));
   return dict;
 }
 
@@ -116,15 +136,15 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
   return guarded([&] {
     const SessionPtr held = session_of(session);
     const Counts counts = held != nullptr ? held->statistics.read() : process_statistics().read();
-    const Owned recaptures = reasons_to_python(counts.recapture_reasons);
-    const Owned fallbacks = reasons_to_python(counts.fallback_reasons);
-    const Owned opaque = reasons_to_python(counts.opaque_steps);
-    const Owned detours = reasons_to_python(in_words(counts.detours));
+    const Owned recaptures = recaptures_to_python(counts);
+    const Owned fallbacks = counts_to_python(counts.fallback_reasons);
+    const Owned opaque = counts_to_python(counts.opaque_steps.counts(), counts.opaque_steps.others());
+    const Owned slow_path = slow_path_to_python(counts);
     return checked(Py_BuildValue(
                        "(KKKKddOOOO)", static_cast<unsigned long long>(counts.captures),
                        static_cast<unsigned long long>(counts.replays), static_cast<unsigned long long>(counts.steps),
                        static_cast<unsigned long long>(counts.fallbacks), counts.look_up_seconds,
-                       counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get(), detours.get()))
+                       counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get(), slow_path.get()))
         .release();
   });
 }
@@ -144,7 +164,11 @@ PyObject* clear_counts(PyObject* /*module*/, PyObject* /*unused*/) {
 }
 
 PyObject* plans_held(PyObject* /*module*/, PyObject* /*unused*/) {
-  return guarded([] { return PyLong_FromSize_t(backbind::plans_held()); });
+  return guarded([] {
+    return checked(Py_BuildValue("(KK)", static_cast<unsigned long long>(backbind::plans_held()),
+                                 static_cast<unsigned long long>(backbind::plan_bytes_held())))
+        .release();
+  });
 }
 
 PyObject* set_listener(PyObject* /*module*/, PyObject* listener) {

@@ -37,11 +37,11 @@ bool nobody_watches() {
 
 class Replay {
  public:
-  Replay(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours)
+  Replay(const Plan& plan, const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path)
       : plan_(plan),
         nodes_(nodes),
         request_(request),
-        detours_(detours),
+        slow_path_(slow_path),
         slots_(plan.slot_count),
         results_(plan.gradients.size()),
         workspace_(plan.most_targets) {}
@@ -107,9 +107,9 @@ class Replay {
 
   void run_guarded(const Step& step, Node& node) {
     try {
-      const std::optional<Detour> detour = run_directly(step, node);
-      if (!detour.has_value()) return;
-      detours_[static_cast<size_t>(*detour)] += 1;
+      const std::optional<SlowPathReason> reason = run_directly(step, node);
+      if (!reason.has_value()) return;
+      slow_path_.add(step.node_type, *reason);
       const torch_private::CurrentNodeGuard current_node(node);
       run_live(step, node);
       undo_modes_left_behind();
@@ -160,18 +160,24 @@ class Replay {
   }
 
   // Runs a step without the node's own call, if that makes no difference; otherwise does nothing and says why not.
-  std::optional<Detour> run_directly(const Step& step, Node& node) {
-    if (!is_simple_) return Detour::kWatched;
-    if (is_hooked(node) || (step.accumulates && node.tensor_post_acc_grad_hooks() != nullptr)) return Detour::kHooks;
-    if (step.handed_out_count > 0) return Detour::kHandedOut;
+  std::optional<SlowPathReason> run_directly(const Step& step, Node& node) {
+    if (!is_simple_) return SlowPathReason::kWatched;
+    if (is_hooked(node) || (step.accumulates && node.tensor_post_acc_grad_hooks() != nullptr))
+      return SlowPathReason::kHooks;
+    if (step.handed_out_count > 0) return SlowPathReason::kHandedOut;
     if (step.accumulates) {
-      if (!accumulate(node, slots_.of(step)[0])) return Detour::kAccumulation;
+      if (!accumulate(node, slots_.of(step)[0])) return SlowPathReason::kAccumulation;
       return std::nullopt;
     }
-    if (step.binding == nullptr) return Detour::kOpaque;
-    if (!step.has_formulas) return Detour::kNoFormulas;
-    if (!run_by_formulas(step, node)) return Detour::kTensors;
+    if (step.binding == nullptr) return SlowPathReason::kOpaque;
+    if (!step.has_formulas) return why_without_formulas(*step.binding);
+    if (!run_by_formulas(step, node)) return SlowPathReason::kTensors;
     return std::nullopt;
+  }
+
+  static SlowPathReason why_without_formulas(const Binding& binding) {
+    if (!binding.is_inline) return SlowPathReason::kNoFormulas;
+    return binding.step == nullptr ? SlowPathReason::kTensorLists : SlowPathReason::kEdges;
   }
 
   // Returns whether it could be done.
@@ -232,7 +238,7 @@ class Replay {
   const Plan& plan_;
   const LiveNodes& nodes_;
   const Request& request_;
-  Detours& detours_;
+  SlowPathSteps& slow_path_;
   Slots slots_;
   variable_list results_;
   // Where formulas put their results before they are sent on.
@@ -244,8 +250,8 @@ class Replay {
 
 }  // namespace
 
-variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request, Detours& detours) {
-  return Replay(plan, nodes, request, detours).run();
+variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) {
+  return Replay(plan, nodes, request, slow_path).run();
 }
 
 }  // namespace backbind

@@ -22,7 +22,11 @@ _logger = logging.getLogger("backbind.capture")
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What became of the backwards of a session, or of the process."""
+    """What became of the backwards of a session, or of the process.
+
+    Reasons are texts for people. Only so many of each kind have a count of their own; the rarest are counted together
+    as "others".
+    """
 
     captures: int
     """Backwards for which a plan was made."""
@@ -31,7 +35,9 @@ class Stats:
     steps: int
     """Autograd nodes that plans ran."""
     plans: int
-    """Plans that are held now, by the whole process."""
+    """Plans that are held now, by the whole process: 128 at most, those used last."""
+    plan_bytes: int
+    """What these take of memory: 64 MiB at most."""
     fallbacks: int
     """Backwards that were left to the autograd engine."""
     look_up_seconds: float
@@ -39,14 +45,22 @@ class Stats:
     capture_seconds: float
     """Time spent making plans."""
     recapture_reasons: Mapping[str, int]
-    """Why a plan that nearly fitted did not, in words, and how often."""
+    """Why backwards were captured although a plan nearly fitted, and how often.
+
+    A plan nearly fits if the backward begins at as many tensors of the same operators, asks for as many gradients, and
+    at least the first half of the plan's steps are the same: the program is most likely the same, a little changed. The
+    first backward of another model or of another loss is a capture without a reason. Each change costs one capture; a
+    reason whose count grows with every backward tells what to keep constant in the forward, or which backward to leave
+    outside ``capture()``.
+    """
     fallback_reasons: Mapping[str, int]
-    """Why a backward was left to the engine, in words, and how often."""
+    """Why backwards were left to the engine, and how often."""
     opaque_steps: Mapping[str, int]
     """Nodes in captured plans of which nothing more is known than how to call them, by name."""
-    detours: Mapping[str, int]
-    """Why steps were run by the live node with all of autograd's machinery, in words, and how often. The others were
-    run by their formulas, or added to their leaf, below autograd's dispatch keys."""
+    slow_path_reasons: Mapping[str, Mapping[str, int]]
+    """Why steps took the slow path: were run by the live node with all of autograd's machinery. For each reason, how
+    often each type of node did. All functions of Python are counted as ``torch.autograd.Function``. Steps that are not
+    counted here were run by their formulas, or added to their leaf, below autograd's dispatch keys."""
 
     def __str__(self) -> str:
         lines = [
@@ -54,12 +68,17 @@ class Stats:
             f"{self.fallbacks} left to the engine"
         ]
         for title, counted in (
-            ("recaptured because of", self.recapture_reasons),
+            ("recaptured:", self.recapture_reasons),
             ("left to the engine because of", self.fallback_reasons),
             ("opaque step", self.opaque_steps),
-            ("the long way because of", self.detours),
         ):
             lines += [f"  {title} {what}: {count}" for what, count in counted.items()]
+        for reason, nodes in self.slow_path_reasons.items():
+            counts = ", ".join(
+                f"{node} {count}"
+                for node, count in sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
+            )
+            lines.append(f"  slow path because of {reason}: {counts}")
         return "\n".join(lines)
 
 
@@ -210,7 +229,7 @@ def reset() -> None:
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
     captures, replays, steps, fallbacks, look_up, capturing, *reasons = _C.counts(handle)
-    return Stats(captures, replays, steps, _C.plans_held(), fallbacks, look_up, capturing, *reasons)
+    return Stats(captures, replays, steps, *_C.plans_held(), fallbacks, look_up, capturing, *reasons)
 
 
 def _take_engine_entry() -> None:

@@ -1,0 +1,12 @@
+// Which devices a backward touches, as the engine knows before it runs anything.
+#pragma once
+
+#include "capture/request.h"
+
+namespace backbind {
+
+// Whether a backward has a gradient on an accelerator, which has queues and streams of its own. Costs nothing where the
+// process has none.
+bool touches_accelerator(const Request& request);
+
+}  // namespace backbind

@@ -1,0 +1,19 @@
+#include "capture/plan.h"
+
+namespace backbind {
+
+namespace {
+
+template <class T>
+size_t bytes_of(const std::vector<T>& values) {
+  return values.capacity() * sizeof(T);
+}
+
+}  // namespace
+
+size_t Plan::bytes() const {
+  return sizeof(Plan) + bytes_of(steps) + bytes_of(targets) + bytes_of(wanted) + bytes_of(handed_out) +
+         bytes_of(roots) + bytes_of(gradients) + bytes_of(ranking) + bytes_of(node_types);
+}
+
+}  // namespace backbind

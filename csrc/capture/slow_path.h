@@ -1,0 +1,69 @@
+// Why a step took the slow path: through its live node, with all of autograd's machinery.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <typeinfo>
+#include <vector>
+
+namespace backbind {
+
+enum class SlowPathReason : uint8_t {
+  kWatched,
+  kHooks,
+  kHandedOut,
+  kOpaque,
+  kNoFormulas,
+  kTensorLists,
+  kEdges,
+  kTensors,
+  kAccumulation,
+};
+
+// In words, for people, in the order of the enumerators.
+inline constexpr std::array<const char*, 9> kSlowPathReasons = {
+    "a graph is built, or a mode, a transform or a profiler is at work",
+    "hooks on the node or its tensor",
+    "a gradient that is handed out",
+    "a function of Python or C++, or another node that is not one of torch's operators",
+    "the node's formulas are not compiled here",
+    "the node takes or saves lists of tensors",
+    "the node was made with other edges than its operator gives it",
+    "tensors other than dense real ones of the CPU, saved tensors with hooks or changed ones",
+    "a gradient that its leaf cannot have as it is",
+};
+
+// How many steps of one backward took the slow path, by the type of their node and the reason. Memory is taken when the
+// first does.
+class SlowPathSteps {
+ public:
+  // `node_types` are those of the plan, and outlive this.
+  explicit SlowPathSteps(std::span<const std::type_info* const> node_types) : node_types_(node_types) {}
+
+  // `node_type` is a position in the types.
+  void add(size_t node_type, SlowPathReason reason) {
+    if (counts_.empty()) [[unlikely]]
+      counts_.resize(node_types_.size() * kReasons);
+    counts_[node_type * kReasons + static_cast<size_t>(reason)] += 1;
+  }
+
+  bool empty() const { return counts_.empty(); }
+
+  // Calls `visit(type, reason, count)` for every count that is not zero.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (size_t i = 0; i < counts_.size(); ++i) {
+      if (counts_[i] > 0) visit(*node_types_[i / kReasons], static_cast<SlowPathReason>(i % kReasons), counts_[i]);
+    }
+  }
+
+ private:
+  static constexpr size_t kReasons = kSlowPathReasons.size();
+
+  std::span<const std::type_info* const> node_types_;
+  std::vector<uint32_t> counts_;
+};
+
+}  // namespace backbind
