@@ -315,3 +315,30 @@ def test_a_hook_may_drop_the_graph_that_it_runs_in(kind: str) -> None:
         return leaf.grad, other.grad
 
     assert_same_as_eager(scenario)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="eager's heap also holds the ready nodes of the outer backward, and where accumulators tie, the places of "
+    "all its elements decide; a captured outer backward has no heap (docs/architecture.md)",
+)
+def test_leaves_that_tie_in_a_backward_inside_a_hook() -> None:
+    def scenario(run: Run) -> object:
+        outer = [torch.full((2,), float(i), requires_grad=True) for i in range(1, 8)]
+        inner = [torch.ones(2, requires_grad=True) for _ in range(6)]
+        for i, leaf in enumerate(inner):
+            leaf.register_post_accumulate_grad_hook(lambda leaf, i=i: run.note(i))
+
+        def run_inner(gradient: torch.Tensor) -> None:
+            del gradient
+            with torch.enable_grad():
+                total = torch.stack(inner).sum()
+            total.backward()
+
+        branches = [x.tanh().exp() for x in outer]
+        branches[-1].register_hook(run_inner)
+        with run.backward():
+            torch.stack(branches).sum().backward()
+        return [x.grad for x in outer + inner]
+
+    assert_same_as_eager(scenario)

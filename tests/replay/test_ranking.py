@@ -67,10 +67,12 @@ def _in_the_middle(x: Tensor) -> Tensor:
 
 
 def _note_order(run: Run, loss: Tensor) -> None:
-    """Notes each node down when it runs."""
+    """Notes each node down when it runs, with its number counted from that of the loss."""
+    assert loss.grad_fn is not None
+    last = loss.grad_fn._sequence_nr()
     for node in all_nodes(loss):
         name = node.name()
-        number = None if name.endswith("AccumulateGrad") else node._sequence_nr()
+        number = None if name.endswith("AccumulateGrad") else node._sequence_nr() - last
         node.register_prehook(lambda _, entry=(name, number): run.note(*entry))
 
 
