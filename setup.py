@@ -1,6 +1,5 @@
 """Lets pip build the extension with tools/build.py; the metadata stands in pyproject.toml."""
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -14,9 +13,11 @@ SETUPTOOLS_FOLDER = ROOT / "build" / "setuptools"
 sys.path.insert(0, str(ROOT))
 
 from tools.build import build_extension, prepare_package  # noqa: E402
+from tools.build_support.configure import fingerprint  # noqa: E402
 from tools.build_support.errors import BuildError  # noqa: E402
 from tools.build_support.options import BuildOptions  # noqa: E402
 from tools.build_support.place import place, record_torch  # noqa: E402
+from tools.build_support.target_torch import find_torch, required_torch  # noqa: E402
 from tools.build_support.torch_facts import installed_torch  # noqa: E402
 
 
@@ -38,21 +39,34 @@ class NinjaBuild(build_ext):  # type: ignore[misc] # setuptools carries no types
 
 
 def build_options(place: bool) -> BuildOptions:
-    # Under build isolation torch lies in a temporary folder with another name each time. Building that in the
-    # folder that the checkout's own builds use would make everything in it stale.
-    isolated = installed_torch().site_packages.is_relative_to(tempfile.gettempdir())
-    return BuildOptions(root=ROOT, build_dir=ROOT / "build" / "isolated" if isolated else None, place=place)
+    return BuildOptions(root=ROOT, build_dir=build_folder(installed_torch().site_packages), place=place)
+
+
+def build_folder(site_packages: Path) -> Path | None:
+    """Where objects go: what compiles for the torch of another environment must not make the checkout's own stale."""
+    if site_packages.is_relative_to(ROOT):
+        return None
+    if site_packages.is_relative_to(tempfile.gettempdir()):
+        # Under build isolation torch may lie in a folder with another name each time.
+        return ROOT / "build" / "isolated"
+    return ROOT / "build" / f"for-{fingerprint(str(site_packages))}"
+
+
+def package_source() -> Path:
+    """The folder that serves as the package ``backbind``; a source distribution is made without any torch."""
+    if find_torch() is None:
+        return ROOT / "runtime" / "backbind"
+    return prepare_package(build_options(place=True))
 
 
 try:
-    source = prepare_package(build_options(place=True)).parent
+    source = package_source().parent
 except BuildError as error:
     sys.exit(f"backbind: {error}")
 
-if "bdist_wheel" in sys.argv:
-    # setuptools packs whatever it finds here, files of earlier builds that are gone from the sources
-    # included.
-    shutil.rmtree(SETUPTOOLS_FOLDER, ignore_errors=True)
+# Each process a folder of its own: setuptools packs whatever it finds there, files of earlier builds included.
+SETUPTOOLS_FOLDER.mkdir(parents=True, exist_ok=True)
+build_base = tempfile.TemporaryDirectory(dir=SETUPTOOLS_FOLDER)
 
 setup(
     package_dir={"": str(source.relative_to(ROOT))},
@@ -60,7 +74,8 @@ setup(
     packages=find_namespace_packages(str(source), include=["backbind", "backbind.*"]),
     package_data={"": ["py.typed", "*.pyi", "*.json", "*.j2", "*.yaml"]},
     include_package_data=False,
+    install_requires=["jinja2>=3.1", "pyyaml>=6.0", required_torch()],
     ext_modules=[Extension("backbind._C", sources=[])],
-    options={"build": {"build_base": str(SETUPTOOLS_FOLDER.relative_to(ROOT))}},
+    options={"build": {"build_base": str(Path(build_base.name).relative_to(ROOT))}},
     cmdclass={"build_ext": NinjaBuild},
 )

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .check import check_entries
+from .check import check_compiled, check_entries
+from .command_line import run_command
+from .installed.compiled_formulas import load_compiled_formulas
 from .installed.locate import TorchNotFoundError, locate_torch
 from .installed.operators import BrokenInstallError, load_operators, read_operators
 from .installed.vocabulary import load_vocabulary
-from .parse.report import InternalError, Report
+from .parse.report import InternalError, Report, escaped
 from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
+from .pipeline import find_link_facts
 
 CLEAN = 0
 BAD_INPUT = 2
@@ -27,14 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _check(options, report)
     except (BrokenInstallError, TorchNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {escaped(str(error))}", file=sys.stderr)
         return BAD_INPUT
     except InternalError as bug:
         print("\n".join(filter(None, (report.render(), str(bug)))), file=sys.stderr)
         return OUR_BUG
     if options.quiet:
         report.drop_notices()
-    print(report.render() or f"{options.file}: no errors\n", end="")
+    print(report.render() or f"{escaped(options.file)}: no errors\n", end="")
     return BAD_INPUT if report.has_errors else CLEAN
 
 
@@ -85,8 +88,11 @@ def _check(options: argparse.Namespace, report: Report) -> None:
             vocabulary = vocabulary.with_header(source.text)
     source = read_source(Path(options.file), options.file, report)
     if source is not None:
-        check_entries(parse_entries(source, report), operators, vocabulary, report)
+        judged = check_entries(parse_entries(source, report), operators, vocabulary, report)
+        compiled = load_compiled_formulas(install)
+        if compiled is not None:
+            check_compiled(judged, operators, compiled, lambda: find_link_facts(install, vocabulary), report)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_command(main))

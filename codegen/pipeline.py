@@ -7,13 +7,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .check import check_entries
+from .check import JudgedEntry, check_compiled, check_entries
 from .emit.registry import emit_all
 from .emit.rendering import TEMPLATES, make_renderer
 from .installed.cache import Cache, content_key, own_sources
+from .installed.compiled_formulas import hash_of_derivatives, is_edited, load_compiled_formulas
 from .installed.exports import callable_helpers, library_identity
 from .installed.locate import TorchInstall
 from .installed.operators import Operators, load_operators
@@ -41,6 +42,8 @@ class Settings:
     line_directives: bool = True
     """Whether formulas carry ``#line``, so that compiler errors point into the YAML."""
     templates: Path = TEMPLATES
+    must_take_effect: bool = True
+    """Whether a change that could not take effect is an error; not where derivatives are only compared."""
 
 
 @dataclass
@@ -80,17 +83,52 @@ def load_model(
         with timings.phase("vocabulary"):
             operators, vocabulary = _load_names(install, cache)
         with timings.phase("check"):
-            check_entries(entries, operators, vocabulary, report)
-        if report.has_errors:
-            report.drop_notices()
-            raise BadDerivativesError(report.render())
+            judged = check_entries(entries, operators, vocabulary, report)
+        _raise_errors(report)
         with timings.phase("exports"):
             facts = _link_facts(install, vocabulary, settings, cache)
+        changes = Report()
+        if settings.must_take_effect:
+            with timings.phase("check"):
+                _check_changes(install, judged, operators, facts, settings, changes)
+            _raise_errors(changes)
         with timings.phase("torchgen"):
             derivatives = torchgen.result()
     with timings.phase("model"):
-        return build_model(
+        model = build_model(
             derivatives, _places(entries), operators, facts, install.version, settings.forced_mode, name
+        )
+    return replace(
+        model,
+        yaml_hash=hash_of_derivatives(install),
+        notices=tuple(notice.render() for notice in changes.notices),
+    )
+
+
+def _raise_errors(report: Report) -> None:
+    if report.has_errors:
+        report.drop_notices()
+        raise BadDerivativesError(report.render())
+
+
+def _check_changes(
+    install: TorchInstall,
+    judged: tuple[JudgedEntry, ...],
+    operators: Operators,
+    facts: LinkFacts,
+    settings: Settings,
+    report: Report,
+) -> None:
+    """Hold the derivatives against what torch was compiled with."""
+    compiled = load_compiled_formulas(install)
+    if compiled is not None:
+        nothing = settings.forced_mode is Mode.DELEGATE
+        check_compiled(judged, operators, compiled, lambda: facts, report, compiles_nothing=nothing)
+    elif is_edited(install) and judged:
+        report.error(
+            judged[0].raw.name.span,
+            f"this file was edited, and what torch {install.version} was compiled with is not known here",
+            "restore it, or record that first: tools/record_formulas.py, with the torch as it was installed",
         )
 
 
@@ -122,6 +160,12 @@ def _link_facts(install: TorchInstall, vocabulary: Vocabulary, settings: Setting
     """What links; where nothing is compiled inline, nobody asks."""
     if settings.forced_mode is Mode.DELEGATE:
         return LinkFacts(frozenset(), frozenset())
+    return find_link_facts(install, vocabulary, cache)
+
+
+def find_link_facts(install: TorchInstall, vocabulary: Vocabulary, cache: Cache | None = None) -> LinkFacts:
+    """Which functions of formulas exist, and which of them link."""
+    cache = cache or Cache()
     key = content_key(
         library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py")
     )

@@ -1,8 +1,11 @@
 """What a wheel contains, and that it works by itself: built, unpacked elsewhere and used from there."""
 
 import json
+import os
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -36,6 +39,35 @@ print(json.dumps({
     "operator": operator.__name__,
     "equal": torch.equal(ours, theirs),
     "nodes": len(backbind.ops),
+}))
+"""
+
+
+# The same for capture: what was replayed equals what the engine gives.
+CAPTURE = """
+import importlib.metadata, json, pathlib
+import torch
+import backbind
+
+layer = torch.nn.Linear(2, 1)
+results = []
+session = backbind.capture()
+for captured in (False, True, True, True):
+    layer.zero_grad()
+    loss = layer(torch.ones(3, 2)).tanh().sum()
+    if captured:
+        with session:
+            loss.backward()
+    else:
+        loss.backward()
+    results.append(layer.weight.grad)
+package = pathlib.Path(backbind.__file__).parent
+print(json.dumps({
+    "package": str(package),
+    "equal": all(torch.equal(results[0], one) for one in results),
+    "replays": session.session.stats.replays,
+    "built_for": (package / "_built_for.txt").read_text().strip(),
+    "requires": [one for one in importlib.metadata.requires("backbind") if one.startswith("torch")],
 }))
 """
 
@@ -147,23 +179,93 @@ def test_installed_package_works_by_itself(installed: Path, tmp_path: Path) -> N
     }
 
 
-def test_wrong_torch_is_one_sentence(installed: Path, tmp_path: Path) -> None:
-    record = installed / "backbind" / "_built_for.txt"
-    built_for = record.read_text(encoding="utf-8")
-    assert built_for == f"{installed_torch().release}\n"
-    record.write_text("1.0.0\n", encoding="utf-8")
+def import_error(package: Path, built_for: str, cwd: Path) -> str:
+    """What importing an installed package says that was built for another torch."""
+    record = package / "_built_for.txt"
+    before = record.read_text(encoding="utf-8")
+    record.write_text(f"{built_for}\n", encoding="utf-8")
     try:
         finished = subprocess.run(
             [sys.executable, "-P", "-c", "import backbind"],
-            cwd=tmp_path,
-            env={"PATH": "", "PYTHONPATH": str(installed)},
+            cwd=cwd,
+            env={"PATH": "", "PYTHONPATH": str(package.parent)},
             capture_output=True,
             text=True,
             check=False,
         )
     finally:
-        record.write_text(built_for, encoding="utf-8")
-    assert finished.returncode == 1
-    last = finished.stderr.rstrip().splitlines()[-1]
-    assert "backbind was built for torch 1.0.0, but torch" in last
-    assert "rebuild it" in last
+        record.write_text(before, encoding="utf-8")
+    assert (finished.returncode, finished.stdout) == (1, "")
+    return finished.stderr.rstrip().splitlines()[-1]
+
+
+def test_wrong_torch_is_one_sentence(installed: Path, tmp_path: Path) -> None:
+    release = installed_torch().release
+    assert (installed / "backbind" / "_built_for.txt").read_text(encoding="utf-8") == f"{release}\n"
+    assert import_error(installed / "backbind", "1.0.0", tmp_path) == (
+        "backbind._version_check.WrongTorchError: "
+        f"backbind was built for torch 1.0.0, but torch {release} is installed. Either put that torch back: "
+        f"'{sys.executable} -m pip install torch==1.0.0', or build backbind for this one, in a folder with its "
+        f"sources: '{sys.executable} -m pip install --force-reinstall --no-deps .'"
+    )
+
+
+def test_wheel_requires_the_torch_that_it_was_built_for(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        lines = archive.read(name).decode().splitlines()
+    required = [line for line in lines if line.startswith("Requires-Dist: torch")]
+    assert required == [f"Requires-Dist: torch=={installed_torch().release}"]
+
+
+@pytest.fixture(scope="module")
+def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A source distribution, unpacked."""
+    folder = tmp_path_factory.mktemp("source")
+    program = "import sys; from tools import build_backend; build_backend.build_sdist(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", program, str(folder)], cwd=REPOSITORY, check=True, capture_output=True
+    )
+    (packed,) = folder.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(folder, filter="data")
+    (tree,) = (path for path in folder.iterdir() if path.is_dir())
+    return tree
+
+
+def fresh_environment(folder: Path) -> Path:
+    """An environment of its own that has torch and what torch needs, all by links; the result is its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    command = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    target = Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
+    for site in dict.fromkeys([installed_torch().site_packages, Path(sysconfig.get_path("purelib"))]):
+        for entry in site.iterdir():
+            link = target / entry.name
+            if not entry.name.startswith("backbind") and entry.suffix != ".pth" and not link.exists():
+                link.symlink_to(entry)
+    return python
+
+
+def test_pip_install_with_build_isolation(source_tree: Path, tmp_path: Path) -> None:
+    python = fresh_environment(tmp_path / "environment")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    # Nothing here is about speed, and without optimisation the compiler needs half the time.
+    environment = {**os.environ, "CXXFLAGS": "-O0"}
+    environment.pop("PYTHONPATH", None)
+    command = [str(python), *PIP[1:], "install", str(source_tree)]
+    subprocess.run(command, cwd=elsewhere, env=environment, check=True)
+    finished = subprocess.run(
+        [str(python), "-P", "-c", CAPTURE],
+        cwd=elsewhere,
+        env={"PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    said = json.loads(finished.stdout)
+    assert Path(said.pop("package")).is_relative_to(tmp_path / "environment")
+    release = installed_torch().release
+    assert said == {"equal": True, "replays": 2, "built_for": release, "requires": [f"torch=={release}"]}

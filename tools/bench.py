@@ -14,6 +14,8 @@ if __name__ == "__main__":
     # Run as a script, the first entry is this folder; packages start at the checkout and at runtime/.
     sys.path[0:1] = [str(ROOT), str(ROOT / "runtime")]
 
+from codegen.command_line import run_command  # noqa: E402
+
 FOLDER = ROOT / "tools" / "benchmarks"
 
 
@@ -45,4 +47,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command(lambda: main(sys.argv[1:])))

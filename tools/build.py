@@ -11,6 +11,7 @@ if __name__ == "__main__":
     # checkout.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from codegen.command_line import run_command
 from tools.build_support.configure import Build, configure
 from tools.build_support.errors import BuildError
 from tools.build_support.ninja_file import write_ninja_file
@@ -76,4 +77,4 @@ def _how_to_use(build: Build) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command(lambda: main(sys.argv[1:])))

@@ -4,7 +4,6 @@ The same entry serves people, ninja and bazel. A run with nothing to do ends bef
 """
 
 import gc
-import os
 import sys
 import traceback
 from pathlib import Path
@@ -14,6 +13,7 @@ if __name__ == "__main__":
     # checkout.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from codegen.command_line import run_command
 from tools.regen_support.actions import run
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.messages import Progress, print_json
@@ -32,9 +32,7 @@ def main(arguments: list[str]) -> int:
     try:
         return run(options, progress)
     except BrokenPipeError:
-        # Whoever reads the output has seen enough; the interpreter must not complain when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except BadInputError as error:
         progress.done()
         if options.as_json:
@@ -51,4 +49,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_command(lambda: main(sys.argv[1:])))

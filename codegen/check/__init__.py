@@ -1,9 +1,11 @@
 """Judgement over parsed entries: whether their names mean something, and whether their formulas fit their
 operators.
 
-`check_entries` is the entry point. It writes every finding into a report and raises nothing for bad input.
+`check_entries` is the entry point; `check_compiled` then holds what it found good against what torch was compiled with.
+Both write every finding into a report and raise nothing for bad input.
 """
 
-from .entries import check_entries
+from .compiled import check_compiled
+from .entries import JudgedEntry, check_entries
 
-__all__ = ["check_entries"]
+__all__ = ["JudgedEntry", "check_compiled", "check_entries"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ..installed.operators import Operator, Operators
 from ..installed.vocabulary import Vocabulary
 from ..parse.nearest import did_you_mean, quoted
-from ..parse.report import Report, Severity, processing
+from ..parse.report import Report, processing
 from ..parse.span import SourceText, Span
 from ..parse.yaml_source import DEFAULT_KEY, DISPATCH, RawDifferentiability, RawEntry, describe
 from ..parse.yaml_tree import Node, ScalarNode
@@ -19,10 +21,20 @@ from .lookup import find_operator
 from .scope import backward_scope, forward_scope
 
 
+@dataclass(frozen=True)
+class JudgedEntry:
+    """An entry in which nothing is wrong."""
+
+    raw: RawEntry
+    operator: Operator
+    blocks: tuple[Block, ...]
+    """One for each dispatch key, in the order of ``raw.dispatch``."""
+
+
 def check_entries(
     entries: Iterable[RawEntry], operators: Operators, vocabulary: Vocabulary, report: Report
-) -> None:
-    """Judge ``entries``; every finding goes to ``report``.
+) -> tuple[JudgedEntry, ...]:
+    """Judge ``entries``; every finding goes to ``report``. The result are the entries without errors.
 
     Errors make an entry unusable. Notices tell of what is legal and easily not meant: an entry that makes no
     node, an entry for some devices only.
@@ -36,19 +48,36 @@ def check_entries(
     Raises:
         InternalError: a mistake of ours; it names the entry.
     """
+    judged: list[JudgedEntry] = []
     first_of: dict[str, Span] = {}
+    # What was found while the entries were read; looking through all findings for each entry would take quadratic time.
+    broken = sorted(error.span.start for error in report.errors)
     for entry in entries:
         with processing(f"entry '{entry.name.text}'", entry.name.span):
+            found = report.error_count
             schema = entry.name.text.strip()
             if schema in first_of:
                 hint = f"the first one is at line {first_of[schema].line}; keep one of them"
                 report.error(entry.name.span, f"a second entry for '{schema}'", hint)
             else:
                 first_of[schema] = entry.name.span
-            _check_entry(entry, operators, vocabulary, report)
+            good = _check_entry(entry, operators, vocabulary, report)
+            if good is not None and report.error_count == found and not _any_within(broken, entry.span):
+                _give_notices(good, report)
+                judged.append(good)
+    return tuple(judged)
 
 
-def _check_entry(entry: RawEntry, operators: Operators, vocabulary: Vocabulary, report: Report) -> None:
+def _any_within(places: Sequence[int], span: Span) -> bool:
+    """Whether one of the places, which are in order, lies in the span."""
+    first = bisect_left(places, span.start)
+    return first < len(places) and places[first] <= span.end
+
+
+def _check_entry(
+    entry: RawEntry, operators: Operators, vocabulary: Vocabulary, report: Report
+) -> JudgedEntry | None:
+    """The entry with its formulas sorted, if it names an operator; every finding goes to ``report``."""
     for block in entry.dispatch:
         if block.key not in vocabulary.dispatch_keys:
             keys = vocabulary.dispatch_keys
@@ -62,16 +91,15 @@ def _check_entry(entry: RawEntry, operators: Operators, vocabulary: Vocabulary, 
             for raw in block.formulas:
                 # Without the operator its names are unknown, but a missing bracket is one all the same.
                 parse_checked(raw.source, report)
-        return
+        return None
     differentiable = _differentiable_outputs(entry, operator, vocabulary, report)
     listed = entry.output_differentiability
     fits = listed is not None and len(listed.items) == len(operator.schema.returns)
     stated = len(differentiable) if fits else None
-    blocks = [read_block(block, operator, vocabulary, report) for block in entry.dispatch]
+    blocks = tuple(read_block(block, operator, vocabulary, report) for block in entry.dispatch)
     for judged in blocks:
         _check_block(judged, differentiable, stated, vocabulary, report)
-    if not _has_errors(entry, report):
-        _give_notices(entry, operator, blocks, report)
+    return JudgedEntry(entry, operator, blocks)
 
 
 def _check_block(
@@ -87,14 +115,6 @@ def _check_block(
             check_automatic(rule, block, report)
         else:
             check_rule(rule, forward, vocabulary, report)
-
-
-def _has_errors(entry: RawEntry, report: Report) -> bool:
-    """Whether anything in the entry is wrong, also what was found while it was read."""
-    start, end = entry.span.start, entry.span.end
-    return any(
-        start <= error.span.start <= end for error in report.diagnostics if error.severity is Severity.ERROR
-    )
 
 
 def _check_unknown_key(
@@ -167,8 +187,8 @@ def _check_conditions(
         check_vocabulary(formula, arguments, vocabulary, report)
 
 
-def _give_notices(entry: RawEntry, operator: Operator, blocks: list[Block], report: Report) -> None:
-    name = operator.schema.full_name
+def _give_notices(judged: JudgedEntry, report: Report) -> None:
+    entry, blocks, name = judged.raw, judged.blocks, judged.operator.schema.full_name
     if not any(block.gradients for block in blocks):
         marked = any(block.non_differentiable for block in blocks)
         reason = (

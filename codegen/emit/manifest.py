@@ -28,6 +28,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
     lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(node)}" for name, node in nodes.items())
     head = (
         f'  "torch": {json.dumps(model.torch_version)},\n  "yaml": {json.dumps(model.yaml_name)},\n'
+        f'  "yaml_hash": {json.dumps(model.yaml_hash)},\n'
         f'  "line_directives": {json.dumps(renderer.line_directives)},'
     )
     return {"manifest.json": f'{{\n{head}\n  "nodes": {{\n{lines}\n  }}\n}}\n'}

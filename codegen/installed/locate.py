@@ -11,6 +11,19 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+OLDEST, FIRST_UNKNOWN = (2, 13), (2, 15)
+"""The releases that can be generated for: from the one, up to but not the other."""
+
+
+def is_supported(version: str) -> bool:
+    """Whether a release of torch can be generated for.
+
+    >>> [is_supported(version) for version in ("2.12.1", "2.13.0", "2.14.1", "2.15.0")]
+    [False, True, True, False]
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and OLDEST <= (int(found.group(1)), int(found.group(2))) < FIRST_UNKNOWN
+
 
 class TorchNotFoundError(Exception):
     """No usable torch installation was found; the message says where it was looked for and what is missing."""

@@ -31,9 +31,12 @@ def choose_mode(
 ) -> ModeChoice:
     """Inline where every name of every formula resolves, delegate otherwise."""
     if is_foreach and not all(one.is_list for one in inputs):
-        return ModeChoice(Mode.DELEGATE, "a tensor shared by all elements of a list gets a gradient")
+        return ModeChoice(
+            Mode.DELEGATE,
+            "a tensor shared by all elements of a list gets a gradient, whatever the formula of one element",
+        )
     for formula in formulas:
-        blocked = _first_unlinkable(formula.parsed, facts)
+        blocked = first_unlinkable(formula.parsed, facts)
         if blocked is not None:
             wanted = ", ".join(formula.inputs)
             return ModeChoice(
@@ -42,7 +45,8 @@ def choose_mode(
     return ModeChoice(Mode.INLINE, "every name in its formulas links")
 
 
-def _first_unlinkable(parsed: ParsedFormula, facts: LinkFacts) -> str | None:
+def first_unlinkable(parsed: ParsedFormula, facts: LinkFacts) -> str | None:
+    """The first name in a formula that keeps it from being compiled here."""
     hidden = facts.declared - facts.callable
     for call in parsed.calls:
         if call.name in hidden:

@@ -196,3 +196,7 @@ class Model:
     skipped: tuple[Skipped, ...]
     yaml_name: str = "derivatives.yaml"
     """What people call the YAML file."""
+    yaml_hash: str = ""
+    """Of the file's content: which derivatives these are."""
+    notices: tuple[str, ...] = ()
+    """What whoever changed the derivatives should know, as printed."""

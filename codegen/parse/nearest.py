@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 def nearest_name(written: str, candidates: Iterable[str]) -> str | None:
@@ -18,9 +19,14 @@ def nearest_name(written: str, candidates: Iterable[str]) -> str | None:
     >>> nearest_name("frobnicate", ["self", "grad"])
     """
     limit = 1 if len(written) < 5 else 2 if len(written) < 13 else 3
+    letters = _letters(written)
     best: tuple[int, bool, bool, str] | None = None
     for candidate in candidates:
         if candidate == written or abs(len(candidate) - len(written)) > limit:
+            continue
+        # A slip brings in one letter and takes out one at most. That rules out most names at little cost.
+        theirs = _letters(candidate)
+        if (letters & ~theirs).bit_count() > limit or (theirs & ~letters).bit_count() > limit:
             continue
         slips = _slips(written.lower(), candidate.lower(), limit)
         other_start = candidate[:1].lower() != written[:1].lower()
@@ -31,6 +37,15 @@ def nearest_name(written: str, candidates: Iterable[str]) -> str | None:
             best = rank
             limit = slips
     return None if best is None else best[-1]
+
+
+@lru_cache(maxsize=1 << 14)
+def _letters(name: str) -> int:
+    """The letters of a name as a set of bits; letters that share a bit only make the set smaller."""
+    bits = 0
+    for character in name.lower():
+        bits |= 1 << (ord(character) & 63)
+    return bits
 
 
 def _slips(left: str, right: str, limit: int) -> int | None:

@@ -41,11 +41,26 @@ class Diagnostic:
 
     def render(self) -> str:
         """The message as printed: place and message, the source line, a caret under the place, the hint."""
-        lines = [f"{self.span}: {self.severity.value}: {self.message}", *_excerpt(self.span)]
+        lines = [escaped(f"{self.span}: {self.severity.value}: {self.message}"), *_excerpt(self.span)]
         if self.hint is not None:
-            first, *rest = self.hint.splitlines()
+            # A line feed in a hint is ours: names that are quoted in it have none.
+            first, *rest = map(escaped, self.hint.split("\n"))
             lines += [f"hint: {first}", *(f"      {line}" for line in rest)]
         return "\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    r"""Text on one line, in which nothing can move a terminal's cursor, colour it, or turn the order of writing.
+
+    >>> print(escaped("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
 
 
 @dataclass
@@ -53,9 +68,11 @@ class Report:
     """Collects diagnostics."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    error_count: int = 0
 
     def error(self, span: Span, message: str, hint: str | None = None) -> None:
         """Record a mistake that makes the input unusable."""
+        self.error_count += 1
         self.diagnostics.append(Diagnostic(Severity.ERROR, span, message, hint))
 
     def notice(self, span: Span, message: str, hint: str | None = None) -> None:
@@ -76,7 +93,7 @@ class Report:
 
     @property
     def has_errors(self) -> bool:
-        return any(item.severity is Severity.ERROR for item in self.diagnostics)
+        return self.error_count > 0
 
     def in_order(self) -> list[Diagnostic]:
         """All diagnostics by file and place, files in the order in which they first appear."""
@@ -103,8 +120,8 @@ class InternalError(Exception):
 
     def __init__(self, subject: str, span: Span, cause: BaseException) -> None:
         super().__init__(
-            f"internal error in the generator while it processed {subject} at {span}\n"
-            f"  {type(cause).__name__}: {cause}\n"
+            f"internal error in the generator while it processed {escaped(subject)} at {escaped(str(span))}\n"
+            f"  {type(cause).__name__}: {escaped(str(cause))}\n"
             "this is a defect of backbind, not of the file; please report it with the entry"
         )
 

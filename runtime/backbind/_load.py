@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
-from backbind._version_check import HOW_TO_REBUILD, require_torch
+from backbind._version_check import PACKAGE, how_to_build, require_torch
 
-_BUILT_FOR = Path(__file__).parent / "_built_for.txt"
+_BUILT_FOR = PACKAGE / "_built_for.txt"
 """Written by the build beside the extension: an extension for another torch cannot even be loaded to be asked."""
 
 
@@ -24,6 +23,6 @@ def load_compiled_part() -> None:
         compiled = importlib.import_module("backbind._C")
     except ImportError as error:
         raise ImportError(
-            f"the compiled part of backbind does not load ({error}); {HOW_TO_REBUILD}"
+            f"the compiled part of backbind does not load ({error}); {how_to_build(PACKAGE)}"
         ) from error
     require_torch(compiled.torch_version)

@@ -76,11 +76,12 @@ class Machine:
     def environment(self) -> Path:
         return self.checkout / ".venv"
 
-    def run(
-        self, *arguments: str, entry: Path | None = None, **variables: str
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.run_by(self.checkout / "dev", *arguments, **variables)
+
+    def run_by(self, entry: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(entry or self.checkout / "dev"), *arguments],
+            [str(entry), *arguments],
             cwd="/",
             env={"PATH": str(self.programs), **variables},
             stdin=subprocess.DEVNULL,
@@ -197,7 +198,7 @@ def test_symbolic_link_to_the_entry_works_on_the_checkout(
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "folder").symlink_to(elsewhere)
     entry = tmp_path / "deep" / "folder" / ("first" if len(links) == 1 else "second")
-    finished = machine.run("build", entry=entry)
+    finished = machine.run_by(entry, "build")
     assert (finished.returncode, finished.stdout, finished.stderr) == (1, "", NO_PYTHON)
     assert theirs.read_text(encoding="utf-8") == "theirs"
     assert not machine.environment.exists()

@@ -1,5 +1,6 @@
 """Which sources, generated files and CUDA toolkit a build takes."""
 
+import dataclasses
 import json
 import sys
 from dataclasses import replace
@@ -7,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from codegen.installed.compiled_formulas import hash_of_derivatives
 from tools.build_support.cuda import DEFAULT_ARCHITECTURES, architecture_options, find_toolkit
 from tools.build_support.errors import BuildError
 from tools.build_support.flags import choose_flags
 from tools.build_support.generated import matching_generated
 from tools.build_support.options import BuildOptions, Environment
 from tools.build_support.sources import find_sources
+from tools.build_support.target_torch import find_torch
 from tools.build_support.torch_facts import TorchFacts
 
 TORCH = TorchFacts(
@@ -97,7 +100,25 @@ def test_failing_generator_is_reported_with_its_command(tmp_path: Path) -> None:
     assert str(raised.value) == (
         f"{tmp_path}/generated is for torch 2.14.1, and generating for the installed torch 2.13.0+cpu failed "
         f"(see above). The command was: {sys.executable} {tmp_path}/tools/regen.py "
-        f"--out {tmp_path}/build/generated"
+        f"--out {tmp_path}/build/generated --torch-root {TORCH.site_packages}"
+    )
+
+
+def test_sources_of_other_derivatives_are_refused(tmp_path: Path) -> None:
+    make(tmp_path, "generated/manifest.json")
+    found = find_torch()
+    assert found is not None
+    torch = dataclasses.replace(TORCH, release=found.version)
+    manifest = tmp_path / "generated" / "manifest.json"
+    manifest.write_text(json.dumps({"torch": found.version, "yaml_hash": hash_of_derivatives(found)}))
+    assert matching_generated(tmp_path, tmp_path / "build", torch) == tmp_path / "generated"
+    manifest.write_text(json.dumps({"torch": found.version, "yaml_hash": "0" * 16}))
+    with pytest.raises(BuildError) as raised:
+        matching_generated(tmp_path, tmp_path / "build", torch)
+    assert str(raised.value) == (
+        f"{tmp_path}/generated was not made from {found.derivatives_yaml} as it is now. If you edited that file, "
+        "./dev regen makes the sources for it, or says why it cannot; otherwise restore it: "
+        f"{sys.executable} -m pip install --force-reinstall --no-deps torch=={found.version}"
     )
 
 

@@ -432,3 +432,35 @@ def test_a_defect_of_ours_is_neither_stale_nor_bad_input(
         "regen.py: this is a defect of the generator, not of its input",
         "",
     ]
+
+
+def test_formula_that_torch_has_compiled_cannot_be_changed(
+    regen: Regen, torch_copy: ChangeableTorch, tmp_path: Path
+) -> None:
+    torch_copy.replace("self: sinc_backward(grad, self)", "self: 2 * sinc_backward(grad, self)")
+    line = torch_copy.yaml.read_text().split("self: 2 * sinc_backward")[0].count("\n") + 1
+    found = regen("--torch-root", str(torch_copy.root))
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == (
+        f"regen.py: derivatives.yaml:{line}:9: error: this formula would change nothing: 'sinc' would go on computing "
+        "the one that torch was compiled with\n"
+        "  self: 2 * sinc_backward(grad, self)\n"
+        "        ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+        "hint: it calls 'sinc_backward', which torch does not export, so backbind cannot compile the node\n"
+        "      write it with functions that can be called, or write 'sinc_backward' in csrc/formulas and list it in "
+        "codegen/model/helpers.py\n"
+        "      or restore torch's formula\n\n1 error\n"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_node_that_keeps_its_formula_is_named(regen: Regen, torch_copy: ChangeableTorch) -> None:
+    old = "- name: mul.Tensor(Tensor self, Tensor other) -> Tensor\n  self: mul_tensor_backward(grad, other, self"
+    torch_copy.replace(old, old.replace("mul_tensor_backward(grad", "mul_tensor_backward(2 * grad"))
+    found = regen("--torch-root", str(torch_copy.root))
+    assert (found.returncode, found.stderr) == (0, "")
+    line = torch_copy.yaml.read_text().split("mul_tensor_backward(2 * grad")[0].count("\n") + 1
+    assert found.stdout.split("\n\n")[1].splitlines()[0] == (
+        f"derivatives.yaml:{line}:9: notice: '_foreach_mul.Tensor', which is derived from this entry, keeps the "
+        "formula that torch was compiled with"
+    )

@@ -2,11 +2,12 @@
 
 import mmap
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.installed.locate import TorchNotFoundError, locate_torch
 from tools.build_support.errors import BuildError
+from tools.build_support.target_torch import find_torch, required_torch
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,12 @@ class TorchFacts:
 
 
 def installed_torch() -> TorchFacts:
-    try:
-        torch = locate_torch()
-    except TorchNotFoundError as error:
-        raise BuildError(f"{error}") from error
+    torch = find_torch()
+    if torch is None:
+        raise BuildError(
+            f"no torch to compile for: {sys.executable} has none that backbind can be built for (2.13 or 2.14). "
+            f"Install one first, for example: {sys.executable} -m pip install {required_torch()}"
+        )
     return TorchFacts(
         release=torch.version,
         version=_full_version(torch.root / "version.py", torch.version),

@@ -176,6 +176,8 @@ def _print(options: Options, outcome: Outcome, reasons: Mapping[str, Sequence[st
         text = describe_changes(options, outcome, reasons)
         note = note_on_header(outcome) if options.header_check else None
         text = text if note is None else f"{text}\n{note}"
+        text = "\n\n".join([text, *outcome.notices])
+        data["notices"] = list(outcome.notices)
     if options.stats:
         found = statistics(outcome, seconds_of_process())
         data["stats"] = found

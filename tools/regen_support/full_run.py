@@ -74,6 +74,7 @@ def full_run(options: Options, install: TorchInstall, progress: Progress) -> Out
         dict(timings.seconds),
         cache.hits,
         texts,
+        model.notices,
     )
 
 
@@ -85,7 +86,8 @@ def load_other(options: Options, install: TorchInstall, progress: Progress) -> M
     """
     progress(f"reading the derivatives of torch {install.version}")
     try:
-        return load_model(install, Settings(forced_mode=Mode.DELEGATE), Timings(), Cache(options.cache))
+        settings = Settings(forced_mode=Mode.DELEGATE, must_take_effect=False)
+        return load_model(install, settings, Timings(), Cache(options.cache))
     except _EXPECTED as error:
         raise BadInputError(f"torch {install.version}: {error}".rstrip("\n")) from error
 

@@ -31,6 +31,8 @@ class Outcome:
     """Facts that an earlier run had kept."""
     texts: Mapping[str, str] | None = None
     """None: the output folder holds them."""
+    notices: tuple[str, ...] = ()
+    """What whoever changed the derivatives should know."""
 
     def text(self, path: str) -> str:
         """One output."""

@@ -154,3 +154,81 @@ def test_runs_as_a_module_without_importing_torch(installed_torch: TorchInstall)
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == [0, []]
+
+
+HOSTILE = [
+    pytest.param(b"", 0, "{}: no errors\n", id="empty"),
+    pytest.param(b"\xef\xbb\xbf", 0, "{}: no errors\n", id="byte_order_mark"),
+    pytest.param(
+        b"\x7fELF\x02\x01\x01\x00\xff",
+        2,
+        "{}:1:9: error: byte 0xff is not UTF-8; save the file as UTF-8\n�ELF�����\n        ^\n\n1 error\n",
+        id="binary",
+    ),
+    pytest.param(
+        b"- name: sinh(Tensor self) -> Tensor\r\n  self: grad * self.cosh().conj()\r\n",
+        0,
+        "{}: no errors\n",
+        id="line_ends_of_another_system",
+    ),
+    pytest.param(
+        b'- name: "nosuch\\e[2J\\a(Tensor self) -> Tensor"\n  self: grad\n',
+        2,
+        "{}:1:10: error: there is no operator 'nosuch\\x1b[2J\\x07'\n"
+        '- name: "nosuch\\e[2J\\a(Tensor self) -> Tensor"\n'
+        "         ^~~~~~~~~~~~~\n"
+        "hint: for an operator of your own pass the file with its schema: --native FILE\n\n1 error\n",
+        id="control_characters",
+    ),
+    pytest.param(
+        b'- name: sinh(Tensor self) -> Tensor\n  "se\\nlf": grad\n  "\\u202eself": grad\n',
+        2,
+        "{}:2:4: error: 'se\\nlf' is no argument or output of 'sinh'\n"
+        '  "se\\nlf": grad\n'
+        "   ^~~~~~\n"
+        "hint: did you mean 'self'?\n"
+        "      the argument is 'self'; the output is 'result'\n\n"
+        "{}:3:4: error: '\\u202eself' is no argument or output of 'sinh'\n"
+        '  "\\u202eself": grad\n'
+        "   ^~~~~~~~~~\n"
+        "hint: did you mean 'self'?\n"
+        "      the argument is 'self'; the output is 'result'\n\n2 errors\n",
+        id="line_feed_and_order_of_writing",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "code", "expected"), HOSTILE)
+def test_hostile_file(
+    content: bytes,
+    code: int,
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.yaml").write_bytes(content)
+    assert check(capsys, "bad.yaml") == (code, expected.replace("{}", "bad.yaml"), "")
+
+
+@pytest.mark.parametrize("option", [[], ["absent.yaml", "--native"], ["absent.yaml", "--header"]])
+def test_folder_in_place_of_a_file(
+    option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder\x1b").mkdir()
+    code, printed, errors = check(capsys, *option, "folder\x1b")
+    assert (code, errors) == (2, "")
+    assert printed.splitlines()[0] == ("folder\\x1b:1:1: error: cannot read 'folder\\x1b': Is a directory")
+
+
+def test_torch_s_own_formula_cannot_be_replaced(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    derivatives = tmp_path / "mine.yaml"
+    derivatives.write_text("- name: sinc(Tensor self) -> Tensor\n  self: 2 * sinc_backward(grad, self)\n")
+    code, printed, _ = check(capsys, str(derivatives))
+    assert (code, printed.splitlines()[0]) == (
+        2,
+        f"{derivatives}:2:9: error: this formula would change nothing: 'sinc' would go on computing the one that "
+        "torch was compiled with",
+    )
