@@ -56,6 +56,10 @@ def main(arguments: list[str]) -> int:
     except BuildError as error:
         print(f"tools/build.py: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        # A folder that cannot be written, a full disk.
+        print(f"tools/build.py: {error.strerror}: {error.filename}", file=sys.stderr)
+        return 1
     if request.options.place and build.has_own_package:
         print(_how_to_use(build))
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -91,9 +92,18 @@ def test_environment_that_sees_the_base_s_packages(tmp_path: Path, text: str | N
     assert target_torch._sees_base_packages(configuration) is seen
 
 
+# Without its site packages, an interpreter is in the state in which pip calls the backend: the environment that is
+# installed into is known by its prefix only.
 ASK = """
-import json, sys
-sys.path[:0] = json.loads(sys.argv[1])
+import json, pathlib, sys
+given = json.loads(sys.argv[1])
+sys.prefix = sys.exec_prefix = given["environment"]
+import sysconfig
+for package in given["packages"]:
+    folder = pathlib.Path(sysconfig.get_path("purelib"), package)
+    folder.mkdir(parents=True)
+    (folder / "version.py").write_text("__version__ = '2.14.1+cu130'\\n")
+sys.path[:0] = given["path"]
 from importlib.util import find_spec
 hidden = find_spec("torch") is None
 from tools import build_backend as backend
@@ -103,16 +113,18 @@ print(json.dumps([hidden, backend.get_requires_for_build_wheel(), backend.get_re
 
 @pytest.mark.parametrize("there", [True, False])
 def test_backend_sees_the_environment_that_isolation_hides(tmp_path: Path, there: bool) -> None:
-    # Without its site packages, the interpreter is in the state in which pip calls the backend.
-    setuptools = Path(__import__("setuptools").__file__).parent
-    (tmp_path / "setuptools").symlink_to(setuptools)
-    (tmp_path / "distutils-precedence.pth").touch()
-    prefix = [] if there else ["import sys", f"sys.prefix = sys.exec_prefix = {str(tmp_path / 'empty')!r}"]
-    program = "\n".join([*prefix, ASK])
-    path = json.dumps([str(REPOSITORY), str(tmp_path)])
-    finished = subprocess.run(
-        [sys.executable, "-S", "-c", program, path], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    for module in ("setuptools", "_distutils_hack"):
+        found = find_spec(module)
+        assert found is not None
+        assert found.origin is not None
+        (tmp_path / module).symlink_to(Path(found.origin).parent)
+    given = {
+        "environment": str(tmp_path / "environment"),
+        "packages": ["torch", "torchgen"] if there else [],
+        "path": [str(REPOSITORY), str(tmp_path)],
+    }
+    command = [sys.executable, "-S", "-c", ASK, json.dumps(given)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     missing = [] if there else ["torch==2.13.0"]
     assert json.loads(finished.stdout.splitlines()[-1]) == [True, missing, missing]

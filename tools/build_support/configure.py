@@ -65,6 +65,10 @@ class Build:
 def configure(options: BuildOptions, environment: Environment) -> Build:
     torch = installed_torch()
     build_dir = options.build_dir or options.root / "build" / _folder_name(torch, options)
+    if options.generated is not None and not (options.generated / "cpp").is_dir():
+        raise BuildError(
+            f"{options.generated}/cpp is no folder; --generated wants one that tools/regen.py wrote (--out)"
+        )
     generated = options.generated or matching_generated(options.root, build_dir, torch)
     sources = find_sources(options.root, generated)
     toolkit = find_toolkit(torch, environment) if sources.cuda_kernels or sources.cuda_hosts else None

@@ -177,7 +177,7 @@ def _print(options: Options, outcome: Outcome, reasons: Mapping[str, Sequence[st
         note = note_on_header(outcome) if options.header_check else None
         text = text if note is None else f"{text}\n{note}"
         text = "\n\n".join([text, *outcome.notices])
-        data["notices"] = list(outcome.notices)
+        data |= {"notices": list(outcome.notices)} if outcome.notices else {}
     if options.stats:
         found = statistics(outcome, seconds_of_process())
         data["stats"] = found

@@ -172,12 +172,12 @@ HOSTILE = [
         id="line_ends_of_another_system",
     ),
     pytest.param(
-        b'- name: "nosuch\\e[2J\\a(Tensor self) -> Tensor"\n  self: grad\n',
+        b'- name: sinh(Tensor self) -> Tensor\n  "input\\e[2J\\a": grad\n',
         2,
-        "{}:1:10: error: there is no operator 'nosuch\\x1b[2J\\x07'\n"
-        '- name: "nosuch\\e[2J\\a(Tensor self) -> Tensor"\n'
-        "         ^~~~~~~~~~~~~\n"
-        "hint: for an operator of your own pass the file with its schema: --native FILE\n\n1 error\n",
+        "{}:2:4: error: 'input\\x1b[2J\\x07' is no argument or output of 'sinh'\n"
+        '  "input\\e[2J\\a": grad\n'
+        "   ^~~~~~~~~~~\n"
+        "hint: the argument is 'self'; the output is 'result'\n\n1 error\n",
         id="control_characters",
     ),
     pytest.param(
