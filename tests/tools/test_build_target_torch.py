@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.locate import TorchInstall, TorchNotFoundError
+from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
 from tools.build_support import target_torch
 from tools.build_support.torch_facts import installed_torch
 
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def nothing_to_import(monkeypatch: pytest.MonkeyPatch) -> None:
     """As under build isolation: torch is installed, perhaps, and cannot be imported."""
-    locate = target_torch.locate_torch
+    locate = locate_torch
 
     def without_import(root: Path | None = None) -> TorchInstall:
         if root is None:

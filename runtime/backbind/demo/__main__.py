@@ -124,7 +124,7 @@ def _show_operators(batch: Batch) -> bool:
     operator = call.operator
     print("2. OPERATORS: the node that made the loss, called as a pure function")
     print("   backbind.ops.for_node(loss.grad_fn)([torch.ones(())], *backbind.pack(loss.grad_fn))")
-    print(f"   {operator.__name__}, {operator.mode}, {operator.source}")
+    print(f"   {operator.name}, {operator.mode}, {operator.source}")
     for formula in operator.formulas:
         print(f"   {', '.join(formula.inputs)}: {formula.text}")
     print(f"   its gradient and the node's: {_equal(call.equal_bits)}\n")
