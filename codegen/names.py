@@ -82,6 +82,15 @@ def step(node: str) -> str:
     return f"{node}_step"
 
 
+def step_operators(node: str) -> str:
+    """Maps an inline node to the list of operators that a step of it calls.
+
+    >>> step_operators("TanhBackward0")
+    'TanhBackward0_step_operators'
+    """
+    return f"{node}_step_operators"
+
+
 def apply_functional(node: str) -> str:
     """Maps a node to its functional backward with typed arguments.
 

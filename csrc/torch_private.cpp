@@ -33,6 +33,8 @@ struct SavedFields {
   at::Tensor SavedVariable::* data;
   uint32_t SavedVariable::* version;
   bool SavedVariable::* holds_nothing;
+  bool SavedVariable::* is_leaf;
+  bool SavedVariable::* is_output;
 };
 constexpr SavedFields saved_fields();
 template <SavedFields fields>
@@ -40,7 +42,16 @@ struct SavedFieldsAccess {
   friend constexpr SavedFields saved_fields() { return fields; }
 };
 template struct SavedFieldsAccess<SavedFields{&SavedVariable::data_, &SavedVariable::saved_version_,
-                                              &SavedVariable::was_default_constructed_}>;
+                                              &SavedVariable::was_default_constructed_, &SavedVariable::is_leaf_,
+                                              &SavedVariable::is_output_}>;
+
+// The type of the entry is private too, so nothing but the compiler ever names it.
+constexpr auto entry_of_operator();
+template <auto member>
+struct OperatorEntryAccess {
+  friend constexpr auto entry_of_operator() { return member; }
+};
+template struct OperatorEntryAccess<&c10::OperatorHandle::operatorDef_>;
 
 // Never made; see KeySetAccess.
 struct MutexAccess : torch::autograd::Node {
@@ -113,8 +124,25 @@ const at::Tensor* saved_tensor(const SavedVariable& saved) {
   if (saved.*saved_fields().holds_nothing) return &nothing;
   const at::Tensor& data = saved.*saved_fields().data;
   if (!data.defined()) return nullptr;
+  // An input that had a node when it was saved, and has none now, was detached in place.
+  if (!(saved.*saved_fields().is_leaf) && !(saved.*saved_fields().is_output)) {
+    const auto* meta = torch::autograd::impl::get_autograd_meta(data);
+    if (meta == nullptr || meta->grad_fn_ == nullptr) return nullptr;
+  }
   const auto& version = data.unsafeGetTensorImpl()->version_counter();
   return version.enabled() && version.current_version() == saved.*saved_fields().version ? &data : nullptr;
+}
+
+const c10::KernelFunction& kernel_in_table(const c10::OperatorHandle& overload, c10::DispatchKey key) {
+  return (overload.*entry_of_operator())->op.lookup(c10::DispatchKeySet(key));
+}
+
+bool is_kernel_of_torch(const c10::OperatorHandle& overload, c10::DispatchKey key) {
+  // "registered at /somewhere/pytorch/build/aten/src/ATen/RegisterSchema.cpp:6"
+  const std::string& schema = overload.debug();
+  const size_t end_of_root = schema.find("build/aten/");
+  if (end_of_root == std::string::npos) return false;
+  return overload.getComputedKernelForDispatchKey(key).debug().starts_with(schema.substr(0, end_of_root));
 }
 
 bool has_python_object(const at::Tensor& tensor) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -45,9 +46,18 @@ torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::aut
 torch::autograd::variable_list root_gradients(const torch::autograd::Node& root);
 
 // The tensor that SavedVariable::unpack would give (undefined if none was saved), where it lies; or null where unpack
-// would do more than to give it: call a hook, or raise because it was freed or changed in place. It has the values and
-// the metadata alone, not always the history. Uses the fields in which SavedVariable keeps the tensor and its version.
+// would do more than to give it: call a hook, or raise because it was freed, changed or detached in place. It has the
+// values and the metadata alone, not always the history. Uses the fields in which SavedVariable keeps the tensor, its
+// version, and whether it was a leaf or a result.
 const at::Tensor* saved_tensor(const torch::autograd::SavedVariable& saved);
+
+// The kernel that the dispatcher calls for an operator at a key, where it lies: another takes its place when somebody
+// registers one. Uses the handle's pointer to the dispatcher's own entry.
+const c10::KernelFunction& kernel_in_table(const c10::OperatorHandle& overload, c10::DispatchKey key);
+
+// Whether that kernel is one that torch itself brings. Uses that each registration notes down its source file, and
+// where the operator's schema was registered.
+bool is_kernel_of_torch(const c10::OperatorHandle& overload, c10::DispatchKey key);
 
 // Whether Python has an object for the tensor, which may come to light again with all that was put on it. Uses the slot
 // in which a tensor keeps it.

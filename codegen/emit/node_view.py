@@ -77,6 +77,9 @@ class NodeView:
     """Whether a live node can be run by its formulas: it is inline, and neither takes nor saves lists of tensors."""
     step_keys: str
     """The class that leaves dispatch keys out meanwhile."""
+    step_operators: tuple[str, ...]
+    """Names of the operators that are called beneath them."""
+    step_operators_name: str
     step_reads: tuple[str, ...]
     """Statements that find the saved tensors."""
     step_locals: tuple[str, ...]
@@ -92,6 +95,7 @@ class NodeView:
 def view_node(node: NodeSpec) -> NodeView:
     """The view of one node."""
     is_inline = node.choice.mode is Mode.INLINE
+    has_step = is_inline and not _has_lists(node)
     tensors = tuple(saved for saved in node.saved if saved.type.is_tensor)
     return NodeView(
         name=node.name,
@@ -142,8 +146,10 @@ def view_node(node: NodeSpec) -> NodeView:
         formulas=tuple(_view_formula(node, formula) for formula in _in_order(node)) if is_inline else (),
         formulas_name=names.formulas(node.name),
         step=names.step(node.name),
-        has_step=is_inline and not _has_lists(node),
+        has_step=has_step,
         step_keys=node.step_keys.value,
+        step_operators=node.step_operators if has_step else (),
+        step_operators_name=names.step_operators(node.name),
         step_reads=tuple(
             f"const Tensor* {names.argument(saved.name)} = torch_private::saved_tensor(node.{saved.field});"
             for saved in tensors

@@ -16,18 +16,20 @@ class Helper:
     """The argument that may come back as it is."""
     gives_views: bool = False
     """Whether the result may be a view that the helper makes."""
+    operators: tuple[str, ...] = ()
+    """The operators that it calls for real tensors, by name without overload."""
 
 
 HELPERS = {
-    "div_tensor_other_backward": Helper(),
-    "div_tensor_self_backward": Helper(),
+    "div_tensor_other_backward": Helper(operators=("div", "mul", "neg", "zeros_like")),
+    "div_tensor_self_backward": Helper(operators=("div", "zeros_like")),
     "handle_r_to_c": Helper(returned=1),
-    "maybe_multiply": Helper(returned=0),
-    "mm_mat1_backward": Helper(gives_views=True),
-    "mm_mat2_backward": Helper(gives_views=True),
-    "mul_tensor_backward": Helper(),
-    "permute_backwards": Helper(gives_views=True),
-    "pow_backward": Helper(),
-    "sum_backward": Helper(gives_views=True),
-    "unsqueeze_to": Helper(returned=0, gives_views=True),
+    "maybe_multiply": Helper(returned=0, operators=("mul",)),
+    "mm_mat1_backward": Helper(gives_views=True, operators=("mm", "mul", "t", "transpose")),
+    "mm_mat2_backward": Helper(gives_views=True, operators=("mm", "mul", "t", "transpose")),
+    "mul_tensor_backward": Helper(operators=("mul",)),
+    "permute_backwards": Helper(gives_views=True, operators=("permute",)),
+    "pow_backward": Helper(operators=("mul", "pow", "zeros_like")),
+    "sum_backward": Helper(gives_views=True, operators=("expand", "unsqueeze")),
+    "unsqueeze_to": Helper(returned=0, gives_views=True, operators=("unsqueeze",)),
 }

@@ -150,6 +150,8 @@ class NodeSpec:
     broadcast. Otherwise the engine may have to reduce it."""
     step_keys: StepKeys
     """The keys that are left out where a live node is run by its formulas."""
+    step_operators: tuple[str, ...]
+    """The operators that are then called beneath these keys, by name without overload; none with all keys."""
 
     @property
     def arguments(self) -> tuple[Argument, ...]:

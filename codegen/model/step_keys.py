@@ -8,12 +8,13 @@ engine's run does not leave, since there the operator as a whole went through au
 * beneath both keys, if what it returns was made by one operator that returns no view,
 * beneath autograd's alone, if it is made of views,
 * beneath autograd's alone where gradients are contiguous, if it reshapes one, which then is a view too,
-* with all keys, otherwise.
+* with all keys, otherwise, and wherever it is not known which operators a formula calls: somebody may have brought a
+  kernel of their own for one of these keys (csrc/nodes/watched_operators.h).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ..installed.operators import Operators
 from ..parse.expression import (
@@ -27,6 +28,7 @@ from ..parse.expression import (
     Name,
     Unary,
 )
+from .called_operators import called_operators
 from .helpers import HELPERS
 from .node import Formula, StepKeys
 
@@ -38,8 +40,10 @@ _FRESH: _Allowed = frozenset({StepKeys.BELOW_VIEWS})
 _ANY: _Allowed = _VIEW | _FRESH
 
 
-def step_keys(formulas: Iterable[Formula], operators: Operators) -> StepKeys:
+def step_keys(formulas: Collection[Formula], operators: Operators) -> StepKeys:
     """The fewest keys under which all formulas of a node give what they give with all of them."""
+    if called_operators(formulas, operators) is None:
+        return StepKeys.ALL
     allowed = _ANY
     for formula in formulas:
         allowed &= _allowed(formula.parsed.root, operators)

@@ -139,9 +139,8 @@ variable_list run(Session& session, const Request& request) {
   variable_list gradients = session.backend(*found.plan, found.nodes, request, slow_path);
   if (!slow_path.empty()) {
     count(session, [&](Counts& counts) {
-      slow_path.for_each([&](const std::type_info& node_type, SlowPathReason reason, uint64_t times) {
-        counts.slow_path.add({reason, &node_type}, times);
-      });
+      slow_path.for_each([&](const std::type_info& node_type, SlowPathReason reason, const std::string* operator_name,
+                             uint64_t times) { counts.slow_path.add({reason, &node_type, operator_name}, times); });
     });
   }
   return gradients;

@@ -13,7 +13,7 @@ size_t bytes_of(const std::vector<T>& values) {
 
 size_t Plan::bytes() const {
   return sizeof(Plan) + bytes_of(steps) + bytes_of(targets) + bytes_of(wanted) + bytes_of(handed_out) +
-         bytes_of(roots) + bytes_of(gradients) + bytes_of(ranking) + bytes_of(node_types);
+         bytes_of(roots) + bytes_of(gradients) + bytes_of(ranking) + bytes_of(node_types) + bytes_of(operators);
 }
 
 }  // namespace backbind

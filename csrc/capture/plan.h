@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nodes/binding.h"
+#include "nodes/watched_operators.h"
 
 namespace backbind {
 
@@ -85,6 +86,9 @@ struct Plan {
   std::vector<Rank> ranking;
   // Every node type once.
   std::vector<const std::type_info*> node_types;
+
+  // What steps of this plan call beneath autograd's keys, sums of gradients included.
+  std::vector<WatchedOperator*> operators;
 
   std::span<const Target> targets_of(const Step& step) const {
     return {targets.data() + step.first_target, step.target_count};

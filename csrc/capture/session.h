@@ -25,6 +25,8 @@ using Backend = variable_list (*)(const Plan& plan, const LiveNodes& nodes, cons
 struct SlowPathKind {
   SlowPathReason reason;
   const std::type_info* node_type;
+  // The operator that is part of the reason, or null; the name lives as long as the process.
+  const std::string* operator_name;
 
   auto operator<=>(const SlowPathKind&) const = default;
 };
@@ -69,15 +71,22 @@ struct Session {
 
 using SessionPtr = std::shared_ptr<Session>;
 
-// What this thread does with its backwards: run them in `session`, leave them to the engine (a null session), or do as
-// the process does.
-struct ThreadChoice {
-  bool is_made = false;
-  SessionPtr session;
+// Several contexts may take turns in a thread, such as the tasks of an event loop, and each has made its own choice.
+struct Contexts {
+  // Another number whenever another context begins to run in this thread. Called without the GIL.
+  uint64_t (*version)() = [] { return uint64_t{0}; };
+  // The session that the running context has chosen, or null.
+  SessionPtr (*chosen)() = [] { return SessionPtr(); };
 };
 
-// Sets this thread's choice and returns what it was.
-ThreadChoice exchange_thread_choice(ThreadChoice choice);
+// Who knows them; until then a thread has one context.
+void set_contexts(Contexts contexts);
+
+// What the context that runs in this thread has chosen to run its backwards in; null to do as the process does.
+void choose_for_context(SessionPtr session);
+
+// To be called when the choice of a context was changed from elsewhere: every thread asks for it again.
+void forget_chosen_sessions();
 
 // Sets what threads without a choice of their own do, and returns what it was.
 SessionPtr exchange_process_session(SessionPtr session);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <queue>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -162,6 +164,7 @@ class Planner {
     }
     place_slots(plan);
     rank(plan);
+    plan.operators = operators_called(plan);
     free_what_is_not_used(plan);
     return std::move(walk_);
   }
@@ -227,6 +230,19 @@ class Planner {
     plan.gradients.shrink_to_fit();
     plan.ranking.shrink_to_fit();
     plan.node_types.shrink_to_fit();
+    plan.operators.shrink_to_fit();
+  }
+
+  static std::vector<WatchedOperator*> operators_called(const Plan& plan) {
+    std::unordered_set<const Binding*> bindings;
+    std::set<std::string_view> names(kSumOperators.begin(), kSumOperators.end());
+    for (const Step& step : plan.steps) {
+      if (!step.has_formulas || !bindings.insert(step.binding).second) continue;
+      names.insert(step.binding->step_operators.begin(), step.binding->step_operators.end());
+    }
+    std::vector<WatchedOperator*> operators;
+    for (const std::string_view name : names) operators.push_back(&watched_operator(name));
+    return operators;
   }
 
   Target target_of(const torch::autograd::Edge& edge) const {

@@ -9,13 +9,32 @@ using at::Tensor;
 using c10::Scalar;
 using c10::ScalarType;
 
+namespace {
+
+// Whether a product with the factor is the other factor, to the bit. Of complex numbers none is: one times infinity is
+// infinity and not a number.
+bool is_neutral(const Scalar& factor) {
+  if (factor.isComplex()) return false;
+  if (factor.isBoolean()) return factor.toBool();
+  if (!factor.isSymbolic()) return factor.equal(1);
+  return factor.isFloatingPoint() ? factor.toSymFloat() == 1.0 : factor.toSymInt() == 1;
+}
+
+// `number - less` in floating point, real or complex: the slopes of whole numbers are real.
+Scalar inexact(const Scalar& number, double less = 0.0) {
+  if (number.isComplex()) return number.toComplexDouble() - less;
+  return number.toDouble() - less;
+}
+
+}  // namespace
+
 at::Tensor handle_r_to_c(ScalarType input_type, Tensor gradient) {
   if (!c10::isComplexType(input_type) && gradient.is_complex()) return at::real(gradient);
   return gradient;
 }
 
 Tensor maybe_multiply(const Tensor& tensor, const Scalar& factor) {
-  if (factor.equal(1)) return tensor;
+  if (is_neutral(factor)) return tensor;
   const Unseen unseen;
   return tensor * factor;
 }
@@ -53,12 +72,10 @@ Tensor div_tensor_other_backward(const Tensor& grad, const Tensor& self, const T
 
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   const Unseen unseen;
-  if (exponent.equal(0.0)) return at::zeros_like(self, LEGACY_CONTIGUOUS_MEMORY_FORMAT);
-  const auto rule = [&](auto number) { return grad * conjugate(number * self.pow(number - 1)); };
-  const Tensor gradient = exponent.isIntegral(/*includeBool=*/false) ? rule(exponent.toLong())
-                          : exponent.isComplex()                     ? rule(exponent.toComplexDouble())
-                                                                     : rule(exponent.toDouble());
-  return handle_r_to_c(self.scalar_type(), gradient);
+  // The zeroth power is one everywhere, also where the power below it is infinite.
+  if (exponent.equal(0)) return at::zeros_like(self, LEGACY_CONTIGUOUS_MEMORY_FORMAT);
+  const Tensor slope = self.pow(inexact(exponent, /*less=*/1.0)) * inexact(exponent);
+  return handle_r_to_c(self.scalar_type(), grad * conjugate(slope));
 }
 
 }  // namespace backbind::formulas

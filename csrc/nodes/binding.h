@@ -44,6 +44,8 @@ struct Binding {
   Pack pack;
   // Null where a live node has to be called as the engine calls it.
   StepFunction step;
+  // The operators of torch that `step` calls beneath autograd's keys, by name without overload.
+  std::span<const char* const> step_operators;
 };
 
 }  // namespace backbind

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "formulas/unseen.h"
+
 namespace backbind {
 
 namespace {
@@ -52,6 +54,8 @@ variable_list run_pure(const Binding& binding, Binding::Apply apply, const varia
   if (!excluded.has_all(c10::autocast_dispatch_keyset)) [[unlikely]] {
     without_autocast.emplace(c10::autocast_dispatch_keyset);
   }
+  // Below a step, a kernel of somebody's own may call operators.
+  const formulas::StepScope outside_of_steps(false);
   try {
     return apply(grads, arguments);
   } catch (const std::exception& error) {

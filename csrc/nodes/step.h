@@ -45,19 +45,26 @@ inline bool are_ordinary(std::initializer_list<const at::Tensor*> tensors) {
   return true;
 }
 
-// The keys that the dispatcher leaves out while formulas run (codegen/model/step_keys.py says where which will do).
+// The keys that the dispatcher leaves out while formulas run (codegen/model/step_keys.py says where which will do), and
+// whether those of autograd are among them.
 struct AllKeys {
   explicit AllKeys(const StepFrame& /*frame*/) {}
+
+  bool leave_out_autograd() const { return false; }
 };
 struct BelowAutograd {
   BelowAutograd() = default;
   explicit BelowAutograd(const StepFrame& /*frame*/) {}
+
+  bool leave_out_autograd() const { return true; }
 
   at::AutoDispatchBelowAutograd keys;
 };
 struct BelowViews {
   BelowViews() = default;
   explicit BelowViews(const StepFrame& /*frame*/) {}
+
+  bool leave_out_autograd() const { return true; }
 
   at::AutoDispatchBelowADInplaceOrView keys;
 };
@@ -69,6 +76,8 @@ struct BelowAutogradIfContiguous {
     }
     keys.emplace();
   }
+
+  bool leave_out_autograd() const { return keys.has_value(); }
 
   std::optional<at::AutoDispatchBelowAutograd> keys;
 };

@@ -1,5 +1,6 @@
 #include "python/capture.h"
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <string_view>
@@ -61,7 +62,9 @@ Owned recaptures_to_python(const Counts& counts) {
 Owned slow_path_to_python(const Counts& counts) {
   std::map<std::string, std::map<std::string, uint64_t>> reasons;
   for (const auto& [kind, count] : counts.slow_path.counts()) {
-    reasons[kSlowPathReasons[static_cast<size_t>(kind.reason)]][node_type_name(*kind.node_type)] += count;
+    std::string reason = kSlowPathReasons[static_cast<size_t>(kind.reason)];
+    if (kind.operator_name != nullptr) reason += " aten::" + *kind.operator_name;
+    reasons[reason][node_type_name(*kind.node_type)] += count;
   }
   if (const uint64_t others = counts.slow_path.others(); others > 0) reasons[kOthers][kOthers] = others;
   Owned dict = checked(PyDict_New());
@@ -95,6 +98,36 @@ class Callable {
   PyObject* object_;
 };
 
+// Tells which session the running context has chosen. Never let go of, because threads may run backwards while the
+// process ends.
+PyObject* chosen = nullptr;
+
+// Python counts in each thread how often another context began to run there. Without that number every backward asks.
+template <class State>
+uint64_t version_of(const State* state) {
+  if constexpr (requires { state->context_ver; }) {
+    return state == nullptr ? 0 : state->context_ver;
+  } else {
+    static std::atomic<uint64_t> next = 1;
+    return next++;
+  }
+}
+
+uint64_t context_version() { return version_of(PyGILState_GetThisThreadState()); }
+
+SessionPtr chosen_session() {
+  if (Py_IsInitialized() == 0) return nullptr;
+  const auto state = PyGILState_Ensure();
+  SessionPtr session;
+  if (const Owned handle(PyObject_CallNoArgs(chosen)); !handle) {
+    PyErr_WriteUnraisable(chosen);
+  } else if (handle.get() != Py_None) {
+    session = session_of(handle.get());
+  }
+  PyGILState_Release(state);
+  return session;
+}
+
 }  // namespace
 
 PyObject* new_session(PyObject* /*module*/, PyObject* backend) {
@@ -106,14 +139,26 @@ PyObject* new_session(PyObject* /*module*/, PyObject* backend) {
   });
 }
 
-PyObject* choose_for_thread(PyObject* /*module*/, PyObject* choice) {
+PyObject* choose_for_context(PyObject* /*module*/, PyObject* session) {
   return guarded([&]() -> PyObject* {
-    ThreadChoice next;
-    if (choice != Py_None) next = {.is_made = true, .session = choice == Py_False ? nullptr : session_of(choice)};
-    const ThreadChoice before = exchange_thread_choice(std::move(next));
-    if (!before.is_made) Py_RETURN_NONE;
-    if (before.session == nullptr) Py_RETURN_FALSE;
-    return session_to_python(before.session).release();
+    backbind::choose_for_context(session_of(session));
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* forget_chosen_sessions(PyObject* /*module*/, PyObject* /*unused*/) {
+  return guarded([]() -> PyObject* {
+    backbind::forget_chosen_sessions();
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* set_chosen(PyObject* /*module*/, PyObject* callable) {
+  return guarded([&]() -> PyObject* {
+    Py_INCREF(callable);
+    Py_XSETREF(chosen, callable);
+    set_contexts({.version = context_version, .chosen = chosen_session});
+    Py_RETURN_NONE;
   });
 }
 

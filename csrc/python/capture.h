@@ -7,7 +7,9 @@ namespace backbind::python {
 
 // Functions of the module; runtime/backbind/_C.pyi says what they take and return.
 PyObject* new_session(PyObject* module, PyObject* backend);
-PyObject* choose_for_thread(PyObject* module, PyObject* choice);
+PyObject* choose_for_context(PyObject* module, PyObject* session);
+PyObject* forget_chosen_sessions(PyObject* module, PyObject* unused);
+PyObject* set_chosen(PyObject* module, PyObject* callable);
 PyObject* choose_for_process(PyObject* module, PyObject* session);
 PyObject* is_capturing(PyObject* module, PyObject* unused);
 PyObject* take_engine_entry(PyObject* module, PyObject* unused);

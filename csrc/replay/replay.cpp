@@ -52,6 +52,7 @@ class Replay {
       const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
       modes_ = ThreadModes();
       is_simple_ = nobody_watches();
+      if (is_simple_) find_foreign_kernels();
       enter_roots();
       for (size_t i = 0; i < plan_.steps.size(); ++i) {
         run_step(plan_.steps[i], *nodes_[i]);
@@ -67,7 +68,8 @@ class Replay {
     std::optional<torch_private::CurrentNodeGuard> current_node;
     if (!torch_private::begins_at_root(*request_.root)) current_node.emplace(*request_.root);
     variable_list gradients = gradients_of_roots();
-    for (size_t i = 0; i < plan_.roots.size(); ++i) send(plan_.roots[i], std::move(gradients[i]), !is_simple_);
+    for (size_t i = 0; i < plan_.roots.size(); ++i)
+      send(plan_.roots[i], std::move(gradients[i]), !is_simple_ || foreign_sum_ != nullptr);
     // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
     // behind it.
     const auto& roots = request_.roots();
@@ -109,7 +111,11 @@ class Replay {
     try {
       const std::optional<SlowPathReason> reason = run_directly(step, node);
       if (!reason.has_value()) return;
-      slow_path_.add(step.node_type, *reason);
+      if (*reason == SlowPathReason::kForeignKernel) [[unlikely]] {
+        slow_path_.add_foreign_kernel(step.node_type, foreign_operator_of(step)->name());
+      } else {
+        slow_path_.add(step.node_type, *reason);
+      }
       const torch_private::CurrentNodeGuard current_node(node);
       run_live(step, node);
       undo_modes_left_behind();
@@ -165,6 +171,7 @@ class Replay {
     if (is_hooked(node) || (step.accumulates && node.tensor_post_acc_grad_hooks() != nullptr))
       return SlowPathReason::kHooks;
     if (step.handed_out_count > 0) return SlowPathReason::kHandedOut;
+    if (foreign_operator_of(step) != nullptr) return SlowPathReason::kForeignKernel;
     if (step.accumulates) {
       if (!accumulate(node, slots_.of(step)[0])) return SlowPathReason::kAccumulation;
       return std::nullopt;
@@ -178,6 +185,29 @@ class Replay {
   static SlowPathReason why_without_formulas(const Binding& binding) {
     if (!binding.is_inline) return SlowPathReason::kNoFormulas;
     return binding.step == nullptr ? SlowPathReason::kTensorLists : SlowPathReason::kEdges;
+  }
+
+  // Operators that steps of this plan call, with kernels beside torch's own for what is left out. It is looked at once
+  // for each backward; to register one while it runs is a race that the program has with itself.
+  void find_foreign_kernels() {
+    for (WatchedOperator* one : plan_.operators) {
+      if (one->has_kernels_of_torch()) [[likely]]
+        continue;
+      foreign_.push_back(one);
+      if (std::ranges::find(kSumOperators, one->name()) != kSumOperators.end()) foreign_sum_ = one;
+    }
+  }
+
+  // Null, if the step calls none. Sums belong to every step.
+  const WatchedOperator* foreign_operator_of(const Step& step) const {
+    if (foreign_.empty()) [[likely]]
+      return nullptr;
+    if (foreign_sum_ != nullptr || step.binding == nullptr) return foreign_sum_;
+    const auto is_called = [&](const WatchedOperator* one) {
+      return std::ranges::find(step.binding->step_operators, one->name()) != step.binding->step_operators.end();
+    };
+    const auto found = std::ranges::find_if(foreign_, is_called);
+    return found == foreign_.end() ? nullptr : *found;
   }
 
   // Returns whether it could be done.
@@ -246,6 +276,9 @@ class Replay {
   ThreadModes modes_;
   // Whether formulas may run below the autograd keys.
   bool is_simple_ = false;
+  // Operators that the program has kernels of its own for, and one of those that sum gradients.
+  std::vector<const WatchedOperator*> foreign_;
+  const WatchedOperator* foreign_sum_ = nullptr;
 };
 
 }  // namespace

@@ -7,12 +7,13 @@ import inspect
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ParamSpec, TypeVar, overload
 
 from backbind import _C
-from backbind._torch_private import call_when_stock_lets_go, stock_compiled_autograd_is_active
+from backbind._torch_private import stock_compiled_autograd_is_active, take_engine_entry
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -98,11 +99,62 @@ class Session:
         return f"<backbind session, backend {self.backend!r}: {str(self.stats).partition(chr(10))[0]}>"
 
 
-class _Entered(threading.local):
-    """What a thread did with its backwards before it entered, once for each time that it did."""
+class _Thread(threading.local):
+    """Something of which each thread has its own, unlike its number, which another may have later."""
 
     def __init__(self) -> None:
-        self.before: list[_C.Choice] = []
+        self.token = object()
+
+
+_this_thread = _Thread()
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """One time that a context manager or a decorated function was entered."""
+
+    capture: Capture
+    thread: object
+    """The `_Thread.token` of the thread whose backwards it captures."""
+    is_open: bool = True
+
+
+_entries: ContextVar[tuple[_Entry, ...]] = ContextVar("backbind.capture", default=())
+"""What was entered in the running context or in those that it was copied from, the innermost last.
+
+An entry that was left elsewhere may still be here, so `_Entry.is_open` is what counts.
+"""
+
+
+def _enter(capture: Capture) -> _Entry:
+    _take_engine_entry()
+    entry = _Entry(capture, _this_thread.token)
+    _set_entries((*_entries.get(), entry))
+    return entry
+
+
+def _leave(entry: _Entry) -> None:
+    """Ends an entry, wherever it stands and whoever calls."""
+    entry.is_open = False
+    _set_entries(_entries.get())
+    if entry.thread is not _this_thread.token:
+        _C.forget_chosen_sessions()
+
+
+def _set_entries(entries: tuple[_Entry, ...]) -> None:
+    _entries.set(tuple(entry for entry in entries if entry.is_open))
+    _C.choose_for_context(_chosen())
+
+
+def _chosen() -> _C.SessionHandle | None:
+    """What the running context has chosen for this thread."""
+    for entry in reversed(_entries.get()):
+        if entry.is_open and entry.thread is _this_thread.token:
+            return entry.capture.session._handle
+    return None
+
+
+_C.set_chosen(_chosen)
 
 
 class Capture:
@@ -110,17 +162,30 @@ class Capture:
 
     def __init__(self, backend: str) -> None:
         self.session = Session(backend)
-        self._entered = _Entered()
+        self._open: list[_Entry] = []
 
     def __enter__(self) -> Session:
-        _take_engine_entry()
-        self._entered.before.append(_C.choose_for_thread(self.session._handle))
+        self._open.append(_enter(self))
         return self.session
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _C.choose_for_thread(self._entered.before.pop())
+        entry = self._entry_to_leave()
+        if entry is None:
+            raise RuntimeError(
+                "this capture() is left more often than it was entered; "
+                "use it as 'with backbind.capture(): ...', or call __exit__ once for each __enter__"
+            )
+        self._open.remove(entry)
+        _leave(entry)
+
+    def _entry_to_leave(self) -> _Entry | None:
+        """The one of this context that was entered last; where it has none, that of any."""
+        for entry in reversed(_entries.get()):
+            if entry in self._open and entry.thread is _this_thread.token:
+                return entry
+        return self._open[-1] if self._open else None
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         """``function`` with its backwards captured; all calls share one session, ``function.session``."""
@@ -133,19 +198,17 @@ class Capture:
                 f"capture() cannot decorate {function.__qualname__}(), which stops and goes on while others run; "
                 "enter capture() around the backward inside it"
             )
-        session = self.session
 
         @functools.wraps(function)
         def captured(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            # A choice of its own for each call, because several threads may be inside the function.
-            _take_engine_entry()
-            before = _C.choose_for_thread(session._handle)
+            # An entry of its own for each call, because several threads may be inside the function.
+            entry = _enter(self)
             try:
                 return function(*args, **kwargs)
             finally:
-                _C.choose_for_thread(before)
+                _leave(entry)
 
-        captured.session = session  # type: ignore[attr-defined]
+        captured.session = self.session  # type: ignore[attr-defined]
         return captured
 
 
@@ -168,8 +231,11 @@ def capture(
                 loss.backward()
         print(session.stats)
 
-    It is also a decorator, with or without parentheses. Contexts nest; each restores what was there before. While
-    torch's own compiled autograd is active, backwards are left to it.
+    It is also a decorator, with or without parentheses. Contexts nest; the innermost that is open counts, also where
+    they are not left in the order in which they were entered. Tasks of an event loop each have their own: what one task
+    enters counts for it and for tasks that it starts meanwhile, as with `contextvars`, and for this thread only. What a
+    generator enters counts for its caller too, until the generator leaves it. While torch's own compiled autograd is
+    active, backwards are left to it.
 
     Args:
         function: what to decorate, where there are no parentheses.
@@ -236,9 +302,8 @@ def _take_engine_entry() -> None:
     if stock_compiled_autograd_is_active():
         _logger.info("torch's compiled autograd is active: backwards are left to it")
         return
-    call_when_stock_lets_go(_C.take_engine_entry)
     try:
-        _C.take_engine_entry()
+        take_engine_entry(_C.take_engine_entry)
     except RuntimeError as error:
         # Another thread is inside a backward of torch's compiled autograd. This one then runs as eager does.
         _logger.warning("backwards are left to the engine: %s", error)

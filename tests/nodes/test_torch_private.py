@@ -9,7 +9,7 @@ import contextlib
 import re
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import backbind
@@ -33,6 +33,8 @@ _TESTED = {
     "forget_dependencies",
     "saved_tensor",
     "has_python_object",
+    "kernel_in_table",
+    "is_kernel_of_torch",
     "NodeLock",
     "find_current_node",
     "CurrentNodeGuard",
@@ -41,7 +43,7 @@ _TESTED = {
 
 def test_every_function_of_the_header_has_a_test() -> None:
     code = re.sub(r"//.*", "", _HEADER.read_text())
-    functions = set(re.findall(r"^(?:const )?[\w:<>]+\*? (\w+)\([^;{]*\);", code, re.MULTILINE))
+    functions = set(re.findall(r"^(?:const )?[\w:<>]+[*&]? (\w+)\([^;{]*\);", code, re.MULTILINE))
     classes = set(re.findall(r"^class (\w+)", code, re.MULTILINE))
     assert functions | classes == _TESTED, f"{_HEADER.name} and the tests of this file must be kept together"
 
@@ -323,6 +325,46 @@ def test_an_undefined_saved_tensor_stays_one() -> None:
     assert torch.equal(expected, actual), (
         "SavedVariable::was_default_constructed_ no longer tells that nothing was saved (saved_tensor)"
     )
+
+
+# kernel_in_table, is_kernel_of_torch
+
+
+def _slow_path_of_tanh() -> dict[str, Mapping[str, int]]:
+    with backbind.capture() as session:
+        torch.ones(2, requires_grad=True).tanh().sum().backward()
+    return dict(session.stats.slow_path_reasons)
+
+
+@pytest.mark.parametrize("key", ["AutogradCPU", "ADInplaceOrView"])
+def test_the_dispatchers_table_tells_whose_kernel_is_called(key: str) -> None:
+    assert _slow_path_of_tanh() == {}, (
+        "OperatorHandle::debug and SafeKernelFunction::debug no longer tell by their source files that a kernel is "
+        "torch's own (is_kernel_of_torch)"
+    )
+    library = torch.library.Library("aten", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library.impl("tanh_backward", lambda grad, result: grad, key)
+    try:
+        assert _slow_path_of_tanh() != {}, (
+            "a kernel that is registered no longer takes its place in OperatorEntry::dispatchTable_ (kernel_in_table)"
+        )
+    finally:
+        library._destroy()
+    assert _slow_path_of_tanh() == {}, (
+        "a kernel that is taken back stays in OperatorEntry::dispatchTable_ (kernel_in_table)"
+    )
+
+
+@pytest.mark.parametrize("key", ["AutogradCPU", "ADInplaceOrView"])
+def test_nobody_else_can_bring_a_fallback(key: str) -> None:
+    library = torch.library.Library("_", "IMPL")
+    with pytest.raises(RuntimeError) as error:
+        library.fallback(lambda operator, *arguments: None, key)
+    assert str(error.value).startswith(
+        f"Tried to register multiple backend fallbacks for the same dispatch key {key}; previous registration"
+    ), "torch lets a program replace its fallback kernels, which operators without kernels of their own call"
 
 
 def test_a_node_that_runs_holds_its_mutex(installed_torch: TorchInstall) -> None:

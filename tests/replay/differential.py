@@ -11,6 +11,7 @@ all that, because what was captured before is not to show in a backward that is 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -239,7 +240,7 @@ def _way(
     """How a run enters its backwards; afterwards, whether its session tells what was expected."""
     if name == "eager":
         # Captures that came before leave the engine's entry taken; here it is as in a process that never captured.
-        torch._C._dynamo.compiled_autograd.set_autograd_compiler(None, False)
+        inspect.unwrap(torch._C._dynamo.compiled_autograd.set_autograd_compiler)(None, False)
     if name.startswith("eager"):
         before = backbind.stats()
         yield contextlib.nullcontext

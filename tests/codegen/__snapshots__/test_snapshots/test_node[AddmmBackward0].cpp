@@ -67,7 +67,8 @@ bool AddmmBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const Tensor* mat1 = torch_private::saved_tensor(node.mat1_);
   const Tensor* mat2 = torch_private::saved_tensor(node.mat2_);
   if (!are_ordinary({mat1, mat2})) return false;
-  [[maybe_unused]] const BelowAutograd keys(frame);
+  const BelowAutograd keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   AddmmBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.alpha, node.beta, *mat1, node.mat1_layout, node.mat1_sym_sizes, node.mat1_sym_strides, *mat2, node.mat2_layout, node.mat2_sym_sizes, node.mat2_sym_strides);
   return true;
 }
@@ -155,6 +156,8 @@ void AddmmBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWrite
 
 constexpr std::array<Argument, 10> AddmmBackward0_arguments{{    {"alpha", ValueKind::Scalar},    {"beta", ValueKind::Scalar},    {"mat1", ValueKind::OptionalTensor},    {"mat1_layout", ValueKind::Layout},    {"mat1_sym_sizes", ValueKind::SymIntList},    {"mat1_sym_strides", ValueKind::SymIntList},    {"mat2", ValueKind::OptionalTensor},    {"mat2_layout", ValueKind::Layout},    {"mat2_sym_sizes", ValueKind::SymIntList},    {"mat2_sym_strides", ValueKind::SymIntList}}};
 
+constexpr std::array<const char*, 5> AddmmBackward0_step_operators{"conj", "mm", "mul", "t", "transpose"};
+
 const Binding AddmmBackward0_binding{
     "AddmmBackward0",
     "AddmmBackward0(Tensor?[] grads, bool[3] needs_input_grad, Scalar alpha, Scalar beta, Tensor? mat1, Layout mat1_layout, SymInt[] mat1_sym_sizes, SymInt[] mat1_sym_strides, Tensor? mat2, Layout mat2_layout, SymInt[] mat2_sym_sizes, SymInt[] mat2_sym_strides) -> Tensor[]",
@@ -167,4 +170,5 @@ const Binding AddmmBackward0_binding{
     &AddmmBackward0_apply_functional_ivalue,
     &AddmmBackward0_apply_delegate_ivalue,
     &AddmmBackward0_pack,
-    &AddmmBackward0_step};
+    &AddmmBackward0_step,
+    AddmmBackward0_step_operators};

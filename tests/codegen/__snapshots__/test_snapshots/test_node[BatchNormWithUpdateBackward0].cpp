@@ -56,7 +56,8 @@ bool BatchNormWithUpdateBackward0_step(torch::autograd::Node& base, const StepFr
   const Tensor* result2 = torch_private::saved_tensor(node.result2_);
   const Tensor* result3 = torch_private::saved_tensor(node.result3_);
   if (!are_ordinary({input, running_mean, running_var, weight, result1, result2, result3})) return false;
-  [[maybe_unused]] const BelowViews keys(frame);
+  const BelowViews keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.eps, *input, *running_mean, *running_var, *weight, *result1, *result2, *result3);
   return true;
 }
@@ -137,6 +138,8 @@ void BatchNormWithUpdateBackward0_pack([[maybe_unused]] torch::autograd::Node& b
 
 constexpr std::array<Argument, 8> BatchNormWithUpdateBackward0_arguments{{    {"eps", ValueKind::Double},    {"input", ValueKind::OptionalTensor},    {"running_mean", ValueKind::OptionalTensor},    {"running_var", ValueKind::OptionalTensor},    {"weight", ValueKind::OptionalTensor},    {"result1", ValueKind::OptionalTensor},    {"result2", ValueKind::OptionalTensor},    {"result3", ValueKind::OptionalTensor}}};
 
+constexpr std::array<const char*, 2> BatchNormWithUpdateBackward0_step_operators{"batch_norm_backward", "clone"};
+
 const Binding BatchNormWithUpdateBackward0_binding{
     "BatchNormWithUpdateBackward0",
     "BatchNormWithUpdateBackward0(Tensor?[] grads, bool[3] needs_input_grad, float eps, Tensor? input, Tensor? running_mean, Tensor? running_var, Tensor? weight, Tensor? result1, Tensor? result2, Tensor? result3) -> Tensor[]",
@@ -149,4 +152,5 @@ const Binding BatchNormWithUpdateBackward0_binding{
     &BatchNormWithUpdateBackward0_apply_functional_ivalue,
     &BatchNormWithUpdateBackward0_apply_delegate_ivalue,
     &BatchNormWithUpdateBackward0_pack,
-    &BatchNormWithUpdateBackward0_step};
+    &BatchNormWithUpdateBackward0_step,
+    BatchNormWithUpdateBackward0_step_operators};

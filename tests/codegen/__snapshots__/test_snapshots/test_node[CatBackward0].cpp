@@ -60,4 +60,5 @@ const Binding CatBackward0_binding{
     &CatBackward0_apply_functional_ivalue,
     &CatBackward0_apply_functional_ivalue,
     &CatBackward0_pack,
-    nullptr};
+    nullptr,
+    {}};

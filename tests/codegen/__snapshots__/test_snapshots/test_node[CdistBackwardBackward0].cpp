@@ -50,7 +50,8 @@ variable_list CdistBackwardBackward0_apply_functional(variable_list&& grads, std
 bool CdistBackwardBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::CdistBackwardBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  [[maybe_unused]] const AllKeys keys(frame);
+  const AllKeys keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   CdistBackwardBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0, frame.wanted[3] != 0});
   return true;
 }
@@ -102,4 +103,5 @@ const Binding CdistBackwardBackward0_binding{
     &CdistBackwardBackward0_apply_functional_ivalue,
     &CdistBackwardBackward0_apply_delegate_ivalue,
     &CdistBackwardBackward0_pack,
-    &CdistBackwardBackward0_step};
+    &CdistBackwardBackward0_step,
+    {}};

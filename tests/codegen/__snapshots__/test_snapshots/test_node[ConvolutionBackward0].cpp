@@ -52,7 +52,8 @@ bool ConvolutionBackward0_step(torch::autograd::Node& base, const StepFrame& fra
   const Tensor* input = torch_private::saved_tensor(node.input_);
   const Tensor* weight = torch_private::saved_tensor(node.weight_);
   if (!are_ordinary({input, weight})) return false;
-  [[maybe_unused]] const BelowViews keys(frame);
+  const BelowViews keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, *input, node.output_padding, node.padding, node.stride, node.transposed, *weight);
   return true;
 }
@@ -133,6 +134,8 @@ void ConvolutionBackward0_pack([[maybe_unused]] torch::autograd::Node& base, Pac
 
 constexpr std::array<Argument, 9> ConvolutionBackward0_arguments{{    {"bias_sym_sizes_opt", ValueKind::OptionalSymIntList},    {"dilation", ValueKind::SymIntList},    {"groups", ValueKind::SymInt},    {"input", ValueKind::OptionalTensor},    {"output_padding", ValueKind::SymIntList},    {"padding", ValueKind::SymIntList},    {"stride", ValueKind::SymIntList},    {"transposed", ValueKind::Bool},    {"weight", ValueKind::OptionalTensor}}};
 
+constexpr std::array<const char*, 1> ConvolutionBackward0_step_operators{"convolution_backward"};
+
 const Binding ConvolutionBackward0_binding{
     "ConvolutionBackward0",
     "ConvolutionBackward0(Tensor?[] grads, bool[3] needs_input_grad, SymInt[]? bias_sym_sizes_opt, SymInt[] dilation, SymInt groups, Tensor? input, SymInt[] output_padding, SymInt[] padding, SymInt[] stride, bool transposed, Tensor? weight) -> Tensor[]",
@@ -145,4 +148,5 @@ const Binding ConvolutionBackward0_binding{
     &ConvolutionBackward0_apply_functional_ivalue,
     &ConvolutionBackward0_apply_delegate_ivalue,
     &ConvolutionBackward0_pack,
-    &ConvolutionBackward0_step};
+    &ConvolutionBackward0_step,
+    ConvolutionBackward0_step_operators};

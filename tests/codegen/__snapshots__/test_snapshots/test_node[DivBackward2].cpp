@@ -47,7 +47,8 @@ bool DivBackward2_step(torch::autograd::Node& base, const StepFrame& frame) {
   const Tensor* other = torch_private::saved_tensor(node.other_);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({other, self})) return false;
-  [[maybe_unused]] const BelowViews keys(frame);
+  const BelowViews keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   DivBackward2_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0}, *other, node.rounding_mode, *self, node.self_scalar_type);
   return true;
 }
@@ -106,6 +107,8 @@ void DivBackward2_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter&
 
 constexpr std::array<Argument, 4> DivBackward2_arguments{{    {"other", ValueKind::OptionalTensor},    {"rounding_mode", ValueKind::OptionalString},    {"self", ValueKind::OptionalTensor},    {"self_scalar_type", ValueKind::ScalarType}}};
 
+constexpr std::array<const char*, 4> DivBackward2_step_operators{"div", "mul", "neg", "zeros_like"};
+
 const Binding DivBackward2_binding{
     "DivBackward2",
     "DivBackward2(Tensor?[] grads, bool[2] needs_input_grad, Tensor? other, str? rounding_mode, Tensor? self, ScalarType self_scalar_type) -> Tensor[]",
@@ -118,4 +121,5 @@ const Binding DivBackward2_binding{
     &DivBackward2_apply_functional_ivalue,
     &DivBackward2_apply_delegate_ivalue,
     &DivBackward2_pack,
-    &DivBackward2_step};
+    &DivBackward2_step,
+    DivBackward2_step_operators};

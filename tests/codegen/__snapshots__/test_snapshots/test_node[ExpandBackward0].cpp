@@ -30,7 +30,8 @@ variable_list ExpandBackward0_apply_functional(variable_list&& grads, std::array
 bool ExpandBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::ExpandBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  [[maybe_unused]] const AllKeys keys(frame);
+  const AllKeys keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   ExpandBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.self_sym_sizes);
   return true;
 }
@@ -83,4 +84,5 @@ const Binding ExpandBackward0_binding{
     &ExpandBackward0_apply_functional_ivalue,
     &ExpandBackward0_apply_delegate_ivalue,
     &ExpandBackward0_pack,
-    &ExpandBackward0_step};
+    &ExpandBackward0_step,
+    {}};

@@ -31,7 +31,8 @@ variable_list ExpandBackward0_copy_apply_functional(variable_list&& grads, std::
 bool ExpandBackward0_copy_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::ExpandBackward0_copy&>(base);
   const torch_private::NodeLock lock(base);
-  [[maybe_unused]] const AllKeys keys(frame);
+  const AllKeys keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   ExpandBackward0_copy_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.self_sym_sizes);
   return true;
 }
@@ -84,4 +85,5 @@ const Binding ExpandBackward0_copy_binding{
     &ExpandBackward0_copy_apply_functional_ivalue,
     &ExpandBackward0_copy_apply_delegate_ivalue,
     &ExpandBackward0_copy_pack,
-    &ExpandBackward0_copy_step};
+    &ExpandBackward0_copy_step,
+    {}};

@@ -95,4 +95,5 @@ const Binding ForeachDivBackward1ScalarList_binding{
     &ForeachDivBackward1ScalarList_apply_functional_ivalue,
     &ForeachDivBackward1ScalarList_apply_delegate_ivalue,
     &ForeachDivBackward1ScalarList_pack,
-    nullptr};
+    nullptr,
+    {}};

@@ -88,4 +88,5 @@ const Binding ForeachExpBackward0_binding{
     &ForeachExpBackward0_apply_functional_ivalue,
     &ForeachExpBackward0_apply_delegate_ivalue,
     &ForeachExpBackward0_pack,
-    nullptr};
+    nullptr,
+    {}};

@@ -34,7 +34,8 @@ bool GeluBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({self})) return false;
-  [[maybe_unused]] const BelowViews keys(frame);
+  const BelowViews keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   GeluBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.approximate, *self);
   return true;
 }
@@ -83,6 +84,8 @@ void GeluBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter
 
 constexpr std::array<Argument, 2> GeluBackward0_arguments{{    {"approximate", ValueKind::String},    {"self", ValueKind::OptionalTensor}}};
 
+constexpr std::array<const char*, 1> GeluBackward0_step_operators{"gelu_backward"};
+
 const Binding GeluBackward0_binding{
     "GeluBackward0",
     "GeluBackward0(Tensor?[] grads, bool[1] needs_input_grad, str approximate, Tensor? self) -> Tensor[]",
@@ -95,4 +98,5 @@ const Binding GeluBackward0_binding{
     &GeluBackward0_apply_functional_ivalue,
     &GeluBackward0_apply_delegate_ivalue,
     &GeluBackward0_pack,
-    &GeluBackward0_step};
+    &GeluBackward0_step,
+    GeluBackward0_step_operators};

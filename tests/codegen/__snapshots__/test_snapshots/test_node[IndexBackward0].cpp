@@ -56,4 +56,5 @@ const Binding IndexBackward0_binding{
     &IndexBackward0_apply_functional_ivalue,
     &IndexBackward0_apply_functional_ivalue,
     &IndexBackward0_pack,
-    nullptr};
+    nullptr,
+    {}};

@@ -32,7 +32,8 @@ bool SinBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({self})) return false;
-  [[maybe_unused]] const BelowViews keys(frame);
+  const BelowViews keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   SinBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, *self);
   return true;
 }
@@ -77,6 +78,8 @@ void SinBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter&
 
 constexpr std::array<Argument, 1> SinBackward0_arguments{{    {"self", ValueKind::OptionalTensor}}};
 
+constexpr std::array<const char*, 3> SinBackward0_step_operators{"conj", "cos", "mul"};
+
 const Binding SinBackward0_binding{
     "SinBackward0",
     "SinBackward0(Tensor?[] grads, bool[1] needs_input_grad, Tensor? self) -> Tensor[]",
@@ -89,4 +92,5 @@ const Binding SinBackward0_binding{
     &SinBackward0_apply_functional_ivalue,
     &SinBackward0_apply_delegate_ivalue,
     &SinBackward0_pack,
-    &SinBackward0_step};
+    &SinBackward0_step,
+    SinBackward0_step_operators};

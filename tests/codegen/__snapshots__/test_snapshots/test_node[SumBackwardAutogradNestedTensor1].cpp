@@ -36,7 +36,8 @@ bool SumBackwardAutogradNestedTensor1_step(torch::autograd::Node& base, const St
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
   if (!are_ordinary({self})) return false;
-  [[maybe_unused]] const BelowViews keys(frame);
+  const BelowViews keys(frame);
+  const formulas::StepScope scope(keys.leave_out_autograd());
   SumBackwardAutogradNestedTensor1_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.dim, node.keepdim, *self);
   return true;
 }
@@ -90,6 +91,8 @@ void SumBackwardAutogradNestedTensor1_pack([[maybe_unused]] torch::autograd::Nod
 
 constexpr std::array<Argument, 3> SumBackwardAutogradNestedTensor1_arguments{{    {"dim", ValueKind::OptionalIntList},    {"keepdim", ValueKind::Bool},    {"self", ValueKind::OptionalTensor}}};
 
+constexpr std::array<const char*, 1> SumBackwardAutogradNestedTensor1_step_operators{"_nested_sum_backward"};
+
 const Binding SumBackwardAutogradNestedTensor1_binding{
     "SumBackwardAutogradNestedTensor1",
     "SumBackwardAutogradNestedTensor1(Tensor?[] grads, bool[1] needs_input_grad, int[]? dim, bool keepdim, Tensor? self) -> Tensor[]",
@@ -102,4 +105,5 @@ const Binding SumBackwardAutogradNestedTensor1_binding{
     &SumBackwardAutogradNestedTensor1_apply_functional_ivalue,
     &SumBackwardAutogradNestedTensor1_apply_delegate_ivalue,
     &SumBackwardAutogradNestedTensor1_pack,
-    &SumBackwardAutogradNestedTensor1_step};
+    &SumBackwardAutogradNestedTensor1_step,
+    SumBackwardAutogradNestedTensor1_step_operators};
