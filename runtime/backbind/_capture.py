@@ -294,8 +294,8 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, fallbacks, look_up, capturing, *reasons = _C.counts(handle)
-    return Stats(captures, replays, steps, *_C.plans_held(), fallbacks, look_up, capturing, *reasons)
+    counts = _C.counts(handle)
+    return Stats(*counts[:3], *_C.plans_held(), *counts[3:])
 
 
 def _take_engine_entry() -> None:

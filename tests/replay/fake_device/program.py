@@ -13,12 +13,13 @@ from typing import Any
 
 import backbind
 import torch
+from torch.utils.backend_registration import rename_privateuse1_backend
 
 library, kind = sys.argv[1:]
 torch.ops.load_library(library)
 cpp: Any = torch.ops.backbind_fake_device
 if kind == "accelerator":
-    torch.utils.rename_privateuse1_backend("fake")
+    rename_privateuse1_backend("fake")
 cpp.add_device(kind == "accelerator")
 
 
