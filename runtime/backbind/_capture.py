@@ -294,8 +294,24 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    counts = _C.counts(handle)
-    return Stats(*counts[:3], *_C.plans_held(), *counts[3:])
+    captures, replays, steps, fallbacks, look_up, capturing, recaptured, left, opaque, slow = _C.counts(
+        handle
+    )
+    plans, plan_bytes = _C.plans_held()
+    return Stats(
+        captures,
+        replays,
+        steps,
+        plans,
+        plan_bytes,
+        fallbacks,
+        look_up,
+        capturing,
+        recaptured,
+        left,
+        opaque,
+        slow,
+    )
 
 
 def _take_engine_entry() -> None:
