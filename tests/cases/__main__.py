@@ -8,10 +8,11 @@ import tempfile
 from pathlib import Path
 
 from tests.cases.extension import build_extension
-from tests.cases.isolation import CaseDiedError, run_case
+from tests.cases.isolation import run_case
 from tests.cases.observation import difference
 from tests.cases.registry import Case, all_cases
 from tests.cases.ways import CAPTURING_WAYS, Outcome, Way
+from tests.processes import ProcessDiedError
 
 
 def _judged(case: Case, expected: Outcome, actual: Outcome) -> str:
@@ -48,7 +49,7 @@ def main() -> int:
             for way in CAPTURING_WAYS:
                 try:
                     actual = run_case(case.name, way, extension=extension)
-                except CaseDiedError as error:
+                except ProcessDiedError as error:
                     verdicts.append(f"dies: {error}")
                     continue
                 numbers = (

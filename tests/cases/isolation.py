@@ -17,17 +17,14 @@ from pathlib import Path
 
 from tests.cases.registry import T
 from tests.cases.ways import Outcome, Way
-
-TIMEOUT = 120.0
-"""Seconds. Only a process that waits for ever takes that long."""
-
-
-class CaseDiedError(Exception):
-    """The process of a case crashed or hung."""
+from tests.processes import TIMEOUT, ProcessDiedError, exit_as_the_interpreter_does, expect_end
 
 
 def run_case(name: str, way: Way, *, extension: Path | None = None) -> Outcome:
     """What a case gives when it runs in a process of its own.
+
+    A process in which something was captured is followed to its very end; one of eager's, which takes no less time for
+    that and shows nothing of backbind, only until it gave the outcome.
 
     Args:
         name: the case's.
@@ -35,32 +32,42 @@ def run_case(name: str, way: Way, *, extension: Path | None = None) -> Outcome:
         extension: the compiled extension.cpp; for cases that need it.
 
     Raises:
-        CaseDiedError: the process ended without an outcome, or did not end.
+        ProcessDiedError: the process ended without an outcome, or badly after it, or did not end.
     """
-    return run_call(partial(_run_preloaded, name, way, extension))
+    call = partial(_run_preloaded, name, way, extension)
+    return run_call(call, exits_fully=way is not Way.EAGER)
 
 
-def run_call(call: Callable[[], T], *, timeout: float = TIMEOUT) -> T:
+def run_call(call: Callable[[], T], *, timeout: float = TIMEOUT, exits_fully: bool = True) -> T:
     """What a call gives in a process of its own. The call must be picklable, and so must its result.
 
+    Args:
+        call: what the process is for.
+        timeout: seconds until it counts as hanging, before the result and again after it.
+        exits_fully: whether it ends as a program does, with threads, functions of atexit and destructors; otherwise at
+            once.
+
     Raises:
-        CaseDiedError: the process ended without a result, or not within ``timeout`` seconds.
+        ProcessDiedError: the process ended without a result, or badly after it, or hung.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.cases.preloaded"])
     receiver, sender = context.Pipe(duplex=False)
     with tempfile.TemporaryDirectory() as folder, receiver:
         output = Path(folder, "output")
-        process = context.Process(target=_serve, args=(call, sender, output, timeout))
+        process = context.Process(target=_serve, args=(call, sender, output, timeout, exits_fully))
         process.start()
         sender.close()
         try:
             if not receiver.poll(timeout):
-                raise CaseDiedError(f"no outcome in {timeout} s\n{_said(output)}")
+                raise ProcessDiedError(f"no outcome in {timeout} s")
             result: T = receiver.recv()
+            expect_end(process, "gave its outcome", timeout)
         except EOFError:
             process.join()
-            raise CaseDiedError(f"ended with exit code {process.exitcode}\n{_said(output)}") from None
+            raise ProcessDiedError(f"ended with exit code {process.exitcode}\n{_said(output)}") from None
+        except ProcessDiedError as error:
+            raise ProcessDiedError(f"{error}\n{_said(output)}") from None
         finally:
             process.kill()
             process.join()
@@ -73,14 +80,17 @@ def _run_preloaded(name: str, way: Way, extension: Path | None) -> Outcome:
     return preloaded.run(name, way, extension)
 
 
-def _serve(call: Callable[[], object], sender: Connection, output: Path, timeout: float) -> None:
+def _serve(
+    call: Callable[[], object], sender: Connection, output: Path, timeout: float, exits_fully: bool
+) -> None:
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
     faulthandler.enable(file=descriptor)
     faulthandler.dump_traceback_later(timeout * 0.5, file=descriptor)
     sender.send(call())
-    # Threads that hang are no reason to wait, and what happens after the outcome is no part of the case.
+    if exits_fully:
+        exit_as_the_interpreter_does()
     os._exit(0)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.cases.registry import PYTORCH, Results, RunBackward, case
 from tests.cases.values import applied, data, grad_of, leaf, take_grad
+from tests.processes import expect_end
 
 
 def _in_threads(*works: Callable[[], object]) -> list[str]:
@@ -202,7 +203,6 @@ def fork_after_backwards(run_backward: RunBackward) -> Results:
     answered = receiver.poll(20)
     if answered:
         out.append(receiver.recv())
-    process.kill()
-    process.join()
+    expect_end(process, "the fork answered" if answered else "no answer", 20)
     out.append(step(3))
     return {"answered": answered, "out": out}

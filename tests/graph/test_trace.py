@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import torch
 from torch import nn
 
 from tests.capture.random_programs import run_program
+from tests.processes import run_python
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 
@@ -242,8 +240,7 @@ def test_a_pickled_graph_runs_in_a_fresh_process(tmp_path: Path) -> None:
         f"graph = pickle.load(open({str(stored)!r}, 'rb'))\n"
         f"torch.save(graph(), {str(results)!r})\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(RUNTIME)}
-    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+    run_python("-c", program, env={"PYTHONPATH": str(RUNTIME)})
     again = torch.load(results)
     assert all(same_bits(one, other) for one, other in zip(again, graph(), strict=True))
 

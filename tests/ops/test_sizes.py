@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import backbind
@@ -16,6 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tests.conftest import REPOSITORY
 from tests.ops.node_set import all_same_bits
+from tests.processes import run_python
 
 
 @pytest.fixture(autouse=True)
@@ -89,5 +87,4 @@ def test_looking_an_operator_up_in_a_compiled_region() -> None:
 
 def test_importing_backbind_does_not_import_the_compiler() -> None:
     code = "import sys, backbind; sys.exit('torch._dynamo' in sys.modules)"
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "runtime")}
-    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+    run_python("-c", code, env={"PYTHONPATH": str(REPOSITORY / "runtime")})

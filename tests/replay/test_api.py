@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ import backbind
 import pytest
 import torch
 
+from tests.processes import run_python
 from tests.replay.differential import apply
 
 
@@ -280,11 +279,5 @@ def test_torchs_own_switch_for_logs_works() -> None:
         "import torch, backbind\n"
         "with backbind.capture(): torch.ones(3, requires_grad=True).sin().sum().backward()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "TORCH_LOGS": "backbind"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-c", program, env={"TORCH_LOGS": "backbind"})
     assert "captured: 3 steps" in done.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 import threading
 from collections.abc import Callable
@@ -13,6 +11,7 @@ import backbind
 import pytest
 import torch
 
+from tests.processes import run_python
 from tests.replay.differential import Run, assert_same_as_eager
 
 
@@ -237,13 +236,8 @@ def test_two_threads_run_one_kept_graph() -> None:
 
 
 def in_a_process(program: str, seconds: float = 60) -> str:
-    """What a program printed; fails when it hangs, which a deadlock would make it do."""
-    source = textwrap.dedent(program)
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, timeout=seconds, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    """What a program printed; fails when it dies or hangs, which a deadlock would make it do, also at its exit."""
+    return run_python("-c", textwrap.dedent(program), timeout=seconds).stdout
 
 
 # Not among them: a backward. Setting a thread's modes, torch takes a lock that it does not hold over a fork, captured
