@@ -10,6 +10,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "python/bridge.h"
 #include "python/suggest.h"
@@ -34,23 +35,22 @@ class Converter {
 
   void grads(PyObject* object) {
     begin("grads", "Sequence[Tensor | None]");
-    const auto items = sequence(object);
-    call_.grads.reserve(items.size());
-    for (PyObject* item : each(items)) call_.grads.push_back(optional_tensor(item));
+    call_.grads.reserve(open(object));
+    each([&](PyObject* item) { call_.grads.push_back(optional_tensor(item)); });
   }
 
   void needs_input_grad(PyObject* object) {
     begin("needs_input_grad", "Sequence[bool]");
-    const auto items = sequence(object);
-    TORCH_CHECK_VALUE(items.size() == binding_.inputs, binding_.name, "() argument 'needs_input_grad': expected ",
+    const size_t count = open(object);
+    TORCH_CHECK_VALUE(count == binding_.inputs, binding_.name, "() argument 'needs_input_grad': expected ",
                       binding_.inputs, binding_.inputs == 1 ? " flag" : " flags",
-                      ", one for each differentiable input, got ", items.size());
+                      ", one for each differentiable input, got ", count);
     uint64_t flags = 0;
     uint64_t bit = 1;
-    for (PyObject* item : each(items)) {
+    each([&](PyObject* item) {
       if (boolean(item)) flags |= bit;
       bit <<= 1U;
-    }
+    });
     call_.arguments.emplace_back(static_cast<int64_t>(flags));
   }
 
@@ -60,31 +60,40 @@ class Converter {
   }
 
  private:
-  using Items = std::span<PyObject* const>;
-
   void begin(const char* name, const char* expected) {
     name_ = name;
     expected_ = expected;
     items_ = {};
+    is_list_ = false;
   }
 
-  // The elements one after another; remembers the one that is being converted, for messages.
-  Items each(Items items) {
-    items_ = items;
-    return items;
+  // Calls `convert` with the elements of the sequence that was opened. Where one of them runs code, items_ is another
+  // array afterwards.
+  void each(auto convert) {
+    for (position_ = 0; position_ < items_.size(); ++position_) convert(items_[position_]);
   }
 
-  [[noreturn]] void refuse(PyObject* given) const {
+  // To be called before anything that may run code of the user's, who holds the list that is being converted and may
+  // change it: from here on its elements are ours. Makes no object, because even that may run code, that of finalizers.
+  void before_foreign_code() {
+    if (!std::exchange(is_list_, false)) return;
+    call_.kept.reserve(call_.kept.size() + items_.size());
+    held_.assign(items_.begin(), items_.end());
+    for (PyObject* item : held_) call_.kept.push_back(shared(item));
+    items_ = held_;
+  }
+
+  [[noreturn]] void refuse(PyObject* given) {
+    before_foreign_code();
     // An object that overrides torch functions (a proxy of a tracer) may be anything; only the dispatcher knows.
     if (overrides_torch_functions(given) && !is_plain_tensor(given)) throw NeedsDispatcher();
     if (is_symbol(given)) throw NeedsDispatcher();
     const std::string type = type_name(given);
-    const auto found = std::find(items_.begin(), items_.end(), given);
-    if (found == items_.end()) {
+    if (position_ >= items_.size() || items_[position_] != given) {
       TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type);
     }
     TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type,
-                     " at position ", found - items_.begin());
+                     " at position ", position_);
   }
 
   static bool overrides_torch_functions(PyObject* object) {
@@ -96,17 +105,23 @@ class Converter {
     return type == "SymInt" || type == "SymFloat" || type == "SymBool";
   }
 
-  Items sequence(PyObject* object) {
-    if (PyList_Check(object)) {
-      return {reinterpret_cast<PyListObject*>(object)->ob_item, static_cast<size_t>(PyList_GET_SIZE(object))};
+  // Makes the elements of a sequence those that each() converts; returns how many there are. A class of lists or tuples
+  // that says itself how it is iterated over is a sequence like any other.
+  size_t open(PyObject* object) {
+    position_ = 0;
+    if (PyList_Check(object) && Py_TYPE(object)->tp_iter == PyList_Type.tp_iter) {
+      is_list_ = true;
+      items_ = {reinterpret_cast<PyListObject*>(object)->ob_item, static_cast<size_t>(PyList_GET_SIZE(object))};
+      return items_.size();
     }
-    if (PyTuple_Check(object)) {
-      return {reinterpret_cast<PyTupleObject*>(object)->ob_item, static_cast<size_t>(PyTuple_GET_SIZE(object))};
+    if (PyTuple_Check(object) && Py_TYPE(object)->tp_iter == PyTuple_Type.tp_iter) {
+      items_ = {reinterpret_cast<PyTupleObject*>(object)->ob_item, static_cast<size_t>(PyTuple_GET_SIZE(object))};
+      return items_.size();
     }
     const bool is_text = PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object);
     if (is_text || !PySequence_Check(object) || overrides_torch_functions(object)) refuse(object);
     call_.kept.push_back(checked(PySequence_Tuple(object)));
-    return sequence(call_.kept.back().get());
+    return open(call_.kept.back().get());
   }
 
   at::Tensor tensor(PyObject* object) {
@@ -118,18 +133,21 @@ class Converter {
 
   at::Tensor optional_tensor(PyObject* object) { return object == Py_None ? at::Tensor() : tensor(object); }
 
-  bool boolean(PyObject* object) const {
+  bool boolean(PyObject* object) {
     if (!PyBool_Check(object)) refuse(object);
     return object == Py_True;
   }
 
-  int64_t integer(PyObject* object) const {
+  int64_t integer(PyObject* object) {
     // Asking whether something is a tensor costs more than all the rest, and an int is the usual case.
     if (PyLong_Check(object)) return long_integer(object);
     // A symbol can be asked for its number, but then it is one for good: the trace would hold for no other size.
     if (!PyIndex_Check(object) || is_tensor(object) || is_symbol(object)) refuse(object);
+    before_foreign_code();
     const Owned index(PyNumber_Index(object));
     if (!index) {
+      // That something is no integer we say in our words; whatever else went wrong is its author's to say.
+      if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) throw PythonErrorSet();
       PyErr_Clear();
       refuse(object);
     }
@@ -143,7 +161,7 @@ class Converter {
     return value;
   }
 
-  double floating(PyObject* object) const {
+  double floating(PyObject* object) {
     if (PyFloat_Check(object)) return PyFloat_AS_DOUBLE(object);
     if (!PyLong_Check(object)) return static_cast<double>(integer(object));
     const double value = PyLong_AsDouble(object);
@@ -152,7 +170,7 @@ class Converter {
     TORCH_CHECK_VALUE(false, binding_.name, "() argument '", name_, "': the integer does not fit into a float");
   }
 
-  at::Scalar scalar(PyObject* object) const {
+  at::Scalar scalar(PyObject* object) {
     if (PyBool_Check(object)) return at::Scalar(object == Py_True);
     if (PyFloat_Check(object)) return at::Scalar(PyFloat_AS_DOUBLE(object));
     if (PyComplex_Check(object)) {
@@ -171,17 +189,17 @@ class Converter {
     return at::Scalar(integer(object));
   }
 
-  at::ScalarType scalar_type(PyObject* object) const {
+  at::ScalarType scalar_type(PyObject* object) {
     if (!THPDtype_Check(object)) refuse(object);
     return reinterpret_cast<THPDtype*>(object)->scalar_type;
   }
 
-  at::Layout layout(PyObject* object) const {
+  at::Layout layout(PyObject* object) {
     if (!THPLayout_Check(object)) refuse(object);
     return reinterpret_cast<THPLayout*>(object)->layout;
   }
 
-  std::string text(PyObject* object) const {
+  std::string text(PyObject* object) {
     if (!PyUnicode_Check(object)) refuse(object);
     Py_ssize_t size = 0;
     const char* data = PyUnicode_AsUTF8AndSize(object, &size);
@@ -192,16 +210,15 @@ class Converter {
     return {data, static_cast<size_t>(size)};
   }
 
-  at::Device device(PyObject* object) const {
+  at::Device device(PyObject* object) {
     if (!THPDevice_Check(object)) refuse(object);
     return reinterpret_cast<THPDevice*>(object)->device;
   }
 
   std::vector<int64_t> integers(PyObject* object) {
     std::vector<int64_t> values;
-    const auto items = sequence(object);
-    values.reserve(items.size());
-    for (PyObject* item : each(items)) values.push_back(integer(item));
+    values.reserve(open(object));
+    each([&](PyObject* item) { values.push_back(integer(item)); });
     return values;
   }
 
@@ -211,14 +228,15 @@ class Converter {
         return object == Py_None ? IValue() : IValue(tensor(object));
       case ValueKind::TensorList: {
         c10::List<at::Tensor> list;
-        for (PyObject* item : each(sequence(object))) list.push_back(tensor(item));
+        list.reserve(open(object));
+        each([&](PyObject* item) { list.push_back(tensor(item)); });
         return list;
       }
       case ValueKind::OptionalTensorList: {
         c10::List<std::optional<at::Tensor>> list;
-        for (PyObject* item : each(sequence(object))) {
-          list.push_back(item == Py_None ? std::nullopt : std::make_optional(tensor(item)));
-        }
+        list.reserve(open(object));
+        each(
+            [&](PyObject* item) { list.push_back(item == Py_None ? std::nullopt : std::make_optional(tensor(item))); });
         return list;
       }
       case ValueKind::Bool:
@@ -235,14 +253,16 @@ class Converter {
         return scalar(object);
       case ValueKind::ScalarList: {
         c10::impl::GenericList list(c10::NumberType::get());
-        for (PyObject* item : each(sequence(object))) list.push_back(IValue(scalar(item)));
+        list.reserve(open(object));
+        each([&](PyObject* item) { list.push_back(IValue(scalar(item))); });
         return list;
       }
       case ValueKind::ScalarType:
         return scalar_type(object);
       case ValueKind::ScalarTypeList: {
         std::vector<int64_t> types;
-        for (PyObject* item : each(sequence(object))) types.push_back(static_cast<int64_t>(scalar_type(item)));
+        types.reserve(open(object));
+        each([&](PyObject* item) { types.push_back(static_cast<int64_t>(scalar_type(item))); });
         return types;
       }
       case ValueKind::Layout:
@@ -277,7 +297,11 @@ class Converter {
   ParsedCall& call_;
   const char* name_ = "";
   const char* expected_ = "";
-  Items items_;  // the elements of the list that is being converted
+  // The elements of the sequence that is being converted, and which of them is; those of a list are only borrowed.
+  std::span<PyObject* const> items_;
+  size_t position_ = 0;
+  bool is_list_ = false;
+  std::vector<PyObject*> held_;  // what items_ shows where call_.kept owns the elements of a list
 };
 
 constexpr size_t kLeading = 2;  // grads and needs_input_grad

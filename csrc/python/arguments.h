@@ -17,7 +17,7 @@ struct NeedsDispatcher {};
 struct ParsedCall {
   variable_list grads;
   ivalue_list arguments;
-  // Tuples made of sequences that are neither list nor tuple; they own what is being converted.
+  // The elements of lists that may change while they are converted, and tuples made of other sequences.
   std::vector<Owned> kept;
   // Whether a tensor is wrapped (fake, batched, a subclass ...), so that the call must go through the dispatcher.
   bool has_wrapped_tensor = false;

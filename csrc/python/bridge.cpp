@@ -8,7 +8,12 @@
 
 namespace backbind::python {
 
-bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
+// torch's own check goes on to ask an object for its __class__, which may be a property that runs any code, or that of
+// a mock, and no tensor lies behind that.
+bool is_tensor(PyObject* object) {
+  return THPVariableClass != nullptr &&
+         PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(THPVariableClass)) != 0;
+}
 
 bool is_plain_tensor(PyObject* object) { return THPVariable_CheckExact(object); }
 
@@ -24,7 +29,8 @@ c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object) {
   if (torch::autograd::THPCppFunction_Check(object)) {
     return reinterpret_cast<torch::autograd::THPCppFunction*>(object)->cdata;
   }
-  if (THPFunction_Check(object)) return {};
+  // As for tensors: by the type alone, not by what the object says of itself.
+  if (PyObject_TypeCheck(object, &THPFunctionType) != 0) return {};
   TORCH_CHECK_TYPE(false, "expected an autograd node (as in tensor.grad_fn), got ", Py_TYPE(object)->tp_name);
 }
 

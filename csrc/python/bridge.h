@@ -12,7 +12,7 @@
 
 namespace backbind::python {
 
-// Whether the object is a tensor of any class.
+// Whether the object is a tensor of any class. Runs no code of the object's.
 bool is_tensor(PyObject* object);
 
 // Whether it is exactly a torch.Tensor or Parameter, not of a subclass with a will of its own.

@@ -29,6 +29,12 @@ class Owned {
   PyObject* object_ = nullptr;
 };
 
+// Another reference to an object that somebody else owns.
+inline Owned shared(PyObject* object) {
+  Py_INCREF(object);
+  return Owned(object);
+}
+
 // Thrown where a Python error is already set; becomes the null return of a C function.
 struct PythonErrorSet {};
 
@@ -38,11 +44,24 @@ inline Owned checked(PyObject* object) {
   return Owned(object);
 }
 
+// Keeps a new list or tuple from the garbage collector, and so from everybody, until its places are filled: making
+// what fills them may run code that looks at all objects there are.
+class UntilFilled {
+ public:
+  explicit UntilFilled(const Owned& object) : object_(object.get()) { PyObject_GC_UnTrack(object_); }
+  void filled() const { PyObject_GC_Track(object_); }
+
+ private:
+  PyObject* object_;
+};
+
 // A list of what `convert` makes of each item of `items`.
 Owned list_of(const auto& items, auto convert) {
   Owned list = checked(PyList_New(static_cast<Py_ssize_t>(items.size())));
+  const UntilFilled hidden(list);
   Py_ssize_t position = 0;
   for (const auto& item : items) PyList_SET_ITEM(list.get(), position++, convert(item).release());
+  hidden.filled();
   return list;
 }
 

@@ -50,7 +50,7 @@ class LookUp {
   }
 };
 
-PyObject* overload_of(OperatorObject* self) {
+Owned overload_of(OperatorObject* self) {
   if (self->overload == nullptr) {
     const LookUp look_up;
     const Owned torch = checked(PyImport_ImportModule("torch"));
@@ -61,11 +61,12 @@ PyObject* overload_of(OperatorObject* self) {
     // Another thread may have been faster while this one waited.
     if (self->overload == nullptr) self->overload = overload.release();
   }
-  return self->overload;
+  return shared(self->overload);
 }
 
 PyObject* call_dispatcher(OperatorObject* self, PyObject* const* objects, size_t count, PyObject* keywords) {
-  return PyObject_Vectorcall(overload_of(self), objects, count, keywords);
+  const Owned overload = overload_of(self);
+  return PyObject_Vectorcall(overload.get(), objects, count, keywords);
 }
 
 PyObject* run(const Binding& binding, Binding::Apply apply, const ParsedCall& call) {
@@ -128,11 +129,7 @@ PyObject* operator_mode(PyObject* object, void* /*closure*/) {
 }
 
 PyObject* operator_overload(PyObject* object, void* /*closure*/) {
-  return guarded([&] {
-    PyObject* overload = overload_of(as_operator(object));
-    Py_INCREF(overload);
-    return overload;
-  });
+  return guarded([&] { return overload_of(as_operator(object)).release(); });
 }
 
 PyObject* operator_arguments(PyObject* object, void* /*closure*/) {

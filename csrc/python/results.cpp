@@ -11,15 +11,10 @@ namespace backbind::python {
 
 namespace {
 
-Owned borrowed(PyObject* object) {
-  Py_INCREF(object);
-  return Owned(object);
-}
-
 Owned integer_to_python(int64_t value) { return checked(PyLong_FromLongLong(value)); }
 
 Owned dtype_to_python(int64_t number) {
-  return borrowed(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(number))));
+  return shared(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(number))));
 }
 
 Owned scalar_to_python(const at::Scalar& scalar) {
@@ -38,7 +33,7 @@ Owned scalar_to_python(const at::Scalar& scalar) {
 }
 
 Owned value_to_python(ValueKind kind, const c10::IValue& value) {
-  if (value.isNone()) return borrowed(Py_None);
+  if (value.isNone()) return shared(Py_None);
   switch (kind) {
     case ValueKind::OptionalTensor:
       return tensor_to_python(value.toTensor());
@@ -46,7 +41,7 @@ Owned value_to_python(ValueKind kind, const c10::IValue& value) {
       return list_of(value.toTensorVector(), tensor_to_python);
     case ValueKind::OptionalTensorList:
       return list_of(value.toListRef(), [](const c10::IValue& item) {
-        return item.isNone() ? borrowed(Py_None) : tensor_to_python(item.toTensor());
+        return item.isNone() ? shared(Py_None) : tensor_to_python(item.toTensor());
       });
     case ValueKind::Bool:
     case ValueKind::OptionalBool:
@@ -78,7 +73,7 @@ Owned value_to_python(ValueKind kind, const c10::IValue& value) {
       return list_of(value.toIntVector(), dtype_to_python);
     case ValueKind::Layout:
     case ValueKind::OptionalLayout:
-      return borrowed(reinterpret_cast<PyObject*>(torch::getTHPLayout(value.toLayout())));
+      return shared(reinterpret_cast<PyObject*>(torch::getTHPLayout(value.toLayout())));
     case ValueKind::OptionalDevice:
       return checked(THPDevice_New(value.toDevice()));
     case ValueKind::String:
@@ -87,7 +82,7 @@ Owned value_to_python(ValueKind kind, const c10::IValue& value) {
       return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
     }
   }
-  return borrowed(Py_None);
+  return shared(Py_None);
 }
 
 }  // namespace
@@ -97,31 +92,25 @@ Owned sym_int_to_python(const c10::SymInt& value) {
   return symbol_to_python(value);
 }
 
-Owned gradients_to_python(const variable_list& gradients) {
-  Owned list = checked(PyList_New(static_cast<Py_ssize_t>(gradients.size())));
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), tensor_to_python(gradients[i]).release());
-  }
-  return list;
-}
+Owned gradients_to_python(const variable_list& gradients) { return list_of(gradients, tensor_to_python); }
 
 Owned packed_to_python(const Binding& binding, const ivalue_list& values) {
   const auto needed = values[0].toBoolList();
-  Owned flags = checked(PyList_New(static_cast<Py_ssize_t>(needed.size())));
-  for (size_t i = 0; i < needed.size(); ++i) {
-    PyList_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(i), checked(PyBool_FromLong(needed.get(i))).release());
-  }
+  const Owned flags = list_of(needed, [](bool flag) { return checked(PyBool_FromLong(flag)); });
   const Owned leading = checked(PyTuple_Pack(1, flags.get()));
   const Owned saved = saved_to_python(binding, std::span(values).subspan(1));
   return checked(PySequence_Concat(leading.get(), saved.get()));
 }
 
 Owned saved_to_python(const Binding& binding, std::span<const c10::IValue> values) {
+  if (values.empty()) return checked(PyTuple_New(0));  // the one empty tuple, which others hold
   Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  const UntilFilled hidden(tuple);
   for (size_t i = 0; i < values.size(); ++i) {
     Owned item = value_to_python(binding.arguments[i].kind, values[i]);
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
   }
+  hidden.filled();
   return tuple;
 }
 

@@ -24,9 +24,11 @@ edge_list edges_of(PyObject* tensors, const char* what) {
   TORCH_CHECK_TYPE(PyList_Check(tensors), what, " must be a list of tensors, got ", Py_TYPE(tensors)->tp_name);
   edge_list edges;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i) {
-    PyObject* item = PyList_GET_ITEM(tensors, i);
-    TORCH_CHECK_TYPE(is_tensor(item), what, " must be tensors, element ", i, " is a ", Py_TYPE(item)->tp_name);
-    const at::Tensor& tensor = tensor_of(item);
+    // Held, because finding the edge of a view may run code, which may change the list.
+    const Owned item = shared(PyList_GET_ITEM(tensors, i));
+    TORCH_CHECK_TYPE(is_tensor(item.get()), what, " must be tensors, element ", i, " is a ",
+                     Py_TYPE(item.get())->tp_name);
+    const at::Tensor& tensor = tensor_of(item.get());
     TORCH_CHECK(tensor.requires_grad(), "element ", i, " of ", what, " does not require grad and has no grad_fn");
     edges.push_back(torch::autograd::impl::gradient_edge(tensor));
   }
