@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import names
+from ..model.helpers import ASK_REQUIRES_GRAD
 from ..model.node import Formula, Mode, NodeSpec, SavedValue
+from ..parse.expression import Call, Name, walk
 from .preconditions import check_statements
 
 _COLUMNS = 110
@@ -62,6 +64,10 @@ class NodeView:
     parameters: tuple[str, ...]
     values: tuple[str, ...]
     """Names of the saved values in order."""
+    asks_inputs: bool
+    """Whether a formula asks a saved input whether it requires grad."""
+    operator_values: tuple[str, ...]
+    """The saved values as an operator hands them on: such inputs in the state that needs_input_grad says."""
     reads: tuple[str, ...]
     checks: tuple[str, ...]
     edges: tuple[str, ...]
@@ -97,6 +103,7 @@ def view_node(node: NodeSpec) -> NodeView:
     is_inline = node.choice.mode is Mode.INLINE
     has_step = is_inline and not _has_lists(node)
     tensors = tuple(saved for saved in node.saved if saved.type.is_tensor)
+    asked = _asked_inputs(node)
     return NodeView(
         name=node.name,
         schema=node.schema,
@@ -118,6 +125,13 @@ def view_node(node: NodeSpec) -> NodeView:
         arguments=tuple(ArgumentView(one.name, one.component.kind) for one in node.arguments),
         parameters=tuple(f"{saved.type.parameter} {names.argument(saved.name)}" for saved in node.saved),
         values=tuple(names.argument(saved.name) for saved in node.saved),
+        asks_inputs=bool(asked),
+        operator_values=tuple(
+            f"needed.input({names.argument(saved.name)}, needs_input_grad[{asked[saved.name]}])"
+            if saved.name in asked
+            else names.argument(saved.name)
+            for saved in node.saved
+        ),
         reads=tuple(
             f"const auto {names.argument(saved.name)} = reader.{saved.type.key}();" for saved in node.saved
         ),
@@ -173,6 +187,21 @@ def rule_lines(node: NodeSpec) -> tuple[str, ...]:
         text = " ".join(formula.written.split())
         lines.append(f"  {', '.join(formula.inputs)}: {text}")
     return tuple(lines)
+
+
+def _asked_inputs(node: NodeSpec) -> dict[str, int]:
+    """Saved inputs that a formula asks whether they require grad, each with its place among the inputs."""
+    positions = {one.name: position for position, one in enumerate(node.inputs)}
+    return {
+        argument.path[-1]: positions[argument.path[-1]]
+        for formula in node.formulas
+        for expression, _, _ in walk(formula.parsed.root)
+        if isinstance(expression, Call)
+        and isinstance(expression.function, Name)
+        and expression.function.plain in ASK_REQUIRES_GRAD
+        and isinstance(argument := expression.arguments[ASK_REQUIRES_GRAD[expression.function.plain]], Name)
+        and argument.path[-1] in positions
+    }
 
 
 def _has_lists(node: NodeSpec) -> bool:

@@ -98,6 +98,78 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         'attention(grads, {"query", $query}, {"key", $key}, {"value", $value}, {"output", $output}, '
         '{"logsumexp", $logsumexp})',
     ),
+    "_adaptive_avg_pool2d": ('pooled(grads, 2, {"self", $self}, {"indices", Tensor()})',),
+    "_adaptive_avg_pool3d": ('pooled(grads, 3, {"self", $self}, {"indices", Tensor()})',),
+    **dict.fromkeys(
+        ("adaptive_max_pool2d", "max_pool2d_with_indices"),
+        ('pooled(grads, 2, {"self", $self}, {"result1", $result1})',),
+    ),
+    **dict.fromkeys(
+        ("adaptive_max_pool3d", "max_pool3d_with_indices"),
+        ('pooled(grads, 3, {"self", $self}, {"result1", $result1})',),
+    ),
+    "fractional_max_pool2d": (
+        'pooled(grads, 2, {"self", $self}, {"result1", $result1})',
+        'contiguous({"result1", $result1})',
+    ),
+    "fractional_max_pool3d": (
+        'pooled(grads, 3, {"self", $self}, {"result1", $result1})',
+        'contiguous({"result1", $result1})',
+    ),
+    **dict.fromkeys(
+        (f"{kind}_pad{spatial}d" for kind in ("reflection", "replication") for spatial in (1, 2, 3)),
+        ('padded(grads, $padding, {"self", $self})',),
+    ),
+    **dict.fromkeys(
+        ("grid_sampler_2d", "_grid_sampler_2d_cpu_fallback", "grid_sampler_3d"),
+        (
+            'sampled({"grads", grads[0]}, {"input", $input}, {"grid", $grid})',
+            'between("interpolation_mode", $interpolation_mode, 0, 2)',
+            'between("padding_mode", $padding_mode, 0, 2)',
+        ),
+    ),
+    **dict.fromkeys(
+        ("grid_sampler_2d_backward", "_grid_sampler_2d_cpu_fallback_backward", "grid_sampler_3d_backward"),
+        (
+            'gradient_sizes(grads, 0, {"input", $input})',
+            'gradient_sizes(grads, 1, {"grid", $grid})',
+            'sampled({"grad_output", $grad_output}, {"input", $input}, {"grid", $grid})',
+            'between("interpolation_mode", $interpolation_mode, 0, 2)',
+            'between("padding_mode", $padding_mode, 0, 2)',
+        ),
+    ),
+    "multi_margin_loss": (
+        'margin_loss(grads, $reduction, {"self", $self}, {"target", $target}, {"weight", $weight})',
+    ),
+    "multilabel_margin_loss_forward": (
+        'multilabel_loss(grads, $reduction, {"self", $self}, {"target", $target}, {"is_target", $is_target})',
+    ),
+    "nll_loss_forward": ('classes({"target", $target}, {"self", $self}, -1, $ignore_index)',),
+    "nll_loss2d_forward": ('classes({"target", $target}, {"self", $self}, 1, $ignore_index)',),
+    "segment_reduce": (
+        'segments(grads, {"data", $data}, $axis, {"lengths", $lengths}, {"offsets", $offsets}, {"result", $result})',
+    ),
+    "_ctc_loss": (
+        'ctc(grads, {"log_probs", $log_probs}, {"targets", $targets}, $input_lengths, $target_lengths, $blank, '
+        '{"result0", $result0}, {"result1", $result1})',
+    ),
+    "_embedding_bag": (
+        'bags(grads, {"indices", $indices}, {"offsets", $offsets}, {"result1", $result1})',
+        'bag_gradient(grads, {"indices", $indices}, $weight_sym_argsize_0, $mode, {"result2", $result2}, '
+        '{"result3", $result3}, {"per_sample_weights", $per_sample_weights})',
+        'rows({"indices", $indices}, {"weight", $weight})',
+    ),
+    **dict.fromkeys(
+        ("_linalg_solve_ex", "_linalg_det", "_linalg_slogdet", "linalg_lu_solve", "linalg_lu_factor_ex"),
+        ('pivots({"pivots", $pivots}, {"LU", $LU})',),
+    ),
+    "_weight_norm_interface": ('weight_norm(grads, {"v", $v}, $dim, {"g", $g}, {"result1", $result1})',),
+    "unfold": ("unfolded(grads, $self_sym_sizes, $dimension, $size, $step)",),
+    "_fused_rms_norm": (
+        'gradient_sizes(grads, 0, {"input", $input})',
+        'layer_norm({"input", $input}, c10::fromIntArrayRefSlow($normalized_shape), {{"result1", $result1}}, '
+        '{{"weight", $weight}})',
+    ),
     "lu_unpack": ('rank_at_least({"grads", grads[0]}, 2)', 'rank_at_least({"grads", grads[1]}, 2)'),
     "_pdist_forward": ('pair_distances(grads, {"self", $self}, {"result", $result})',),
     "_thnn_fused_lstm_cell": (

@@ -1,6 +1,7 @@
-"""The helper functions that this project brings for formulas, because torch keeps its own of that name to itself.
+"""What is known of the helper functions that formulas call.
 
-They are written in ``csrc/formulas``; a test holds this table against the headers there.
+`HELPERS` are those that this project brings, because torch keeps its own of that name to itself. They are written in
+``csrc/formulas``; a test holds the table against the headers there.
 """
 
 from __future__ import annotations
@@ -33,3 +34,10 @@ HELPERS = {
     "sum_backward": Helper(gives_views=True, operators=("expand", "unsqueeze")),
     "unsqueeze_to": Helper(returned=0, gives_views=True, operators=("unsqueeze",)),
 }
+
+ASK_REQUIRES_GRAD = {"linalg_solve_backward": 2}
+"""Helpers of torch that compute the gradient of an argument only if the argument requires grad, and which one that is.
+
+A live node's saved input requires grad where its gradient is needed; what an operator is given need not. A test over
+all nodes finds helpers that are missing here (tests/ops/test_requires_grad.py).
+"""

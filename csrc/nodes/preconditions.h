@@ -97,6 +97,59 @@ class Preconditions {
                  NamedTensor logsumexp) const;
   // `gates` are `count` matrices of the sizes of `state`, one beside the other.
   void gates(NamedTensor gates, int64_t count, NamedTensor state) const;
+  // The number lies between two others, both included.
+  void between(const char* name, int64_t value, int64_t least, int64_t most) const;
+  // The elements of the tensor, if there, lie one behind the other in order.
+  void contiguous(NamedTensor tensor) const;
+  // Both tensors, if there, have as many dimensions, and the same sizes but for the last `trailing` ones.
+  void leading_sizes(NamedTensor first, NamedTensor second, int64_t trailing) const;
+  // Each integer in the tensor, if there, is at least `least` and less than `end`. Looks at the numbers of dense
+  // tensors in the memory of the CPU only.
+  void values(NamedTensor tensor, int64_t least, const c10::SymInt& end) const;
+  // `result` is what a pooling over the last `spatial` dimensions of `input` gives, or its gradient; `indices`, where
+  // the pooling gives them, say which of the positions of `input` were taken.
+  void pooled(const variable_list& grads, int64_t spatial, NamedTensor input, NamedTensor indices) const;
+  // The gradient has the sizes of `input` with `padding` added: a pair of numbers for each dimension from the last on.
+  void padded(const variable_list& grads, c10::SymIntArrayRef padding, NamedTensor input) const;
+  // `samples`, or their gradient, have the sizes of `input` [batch, channels, ...] taken at the points of `grid`
+  // [batch, ..., n].
+  void sampled(NamedTensor samples, NamedTensor input, NamedTensor grid) const;
+  // The gradient of a loss over the rows of `input`: one number, or one for each row where there is no `reduction`.
+  void row_loss(const variable_list& grads, int64_t reduction, NamedTensor input) const;
+  // Such a loss with one class for each row, and `weight` for each class.
+  void margin_loss(const variable_list& grads, int64_t reduction, NamedTensor input, NamedTensor target,
+                   NamedTensor weight) const;
+  // Such a loss with a list of classes for each row, ended by -1, and whether each class is among them.
+  void multilabel_loss(const variable_list& grads, int64_t reduction, NamedTensor input, NamedTensor target,
+                       NamedTensor is_target) const;
+  // Each target is a class, of which dimension `dim` of `input` has one at each place, or the one that is ignored.
+  // Counted from the end where negative.
+  void classes(NamedTensor target, NamedTensor input, int64_t dim, const c10::SymInt& ignored) const;
+  // `data` falls into segments along `axis`, as `lengths` or `offsets` say; the gradient belongs to `result`.
+  void segments(const variable_list& grads, NamedTensor data, int64_t axis, NamedTensor lengths, NamedTensor offsets,
+                NamedTensor result) const;
+  // The sizes of the connectionist temporal classification loss: `log_probs` [time, batch, classes], one length for
+  // each sequence, one loss for each and `alphas` [batch, time, more than twice the longest target].
+  void ctc(const variable_list& grads, NamedTensor log_probs, NamedTensor targets,
+           const std::vector<int64_t>& input_lengths, const std::vector<int64_t>& target_lengths, int64_t blank,
+           NamedTensor losses, NamedTensor alphas) const;
+  void ctc(const variable_list& grads, NamedTensor log_probs, NamedTensor targets, const at::Tensor& input_lengths,
+           const at::Tensor& target_lengths, int64_t blank, NamedTensor losses, NamedTensor alphas) const;
+  // Bags of rows of a matrix, one for each row of the gradient: `bag_of_index` says to which each of the `indices`
+  // belongs. Where it is empty the kernel makes it anew from the `offsets` at which bags begin.
+  void bags(const variable_list& grads, NamedTensor indices, NamedTensor offsets, NamedTensor bag_of_index) const;
+  // What the gradient of the matrix, which has `rows` rows, takes besides: the sizes of bags, for each element of the
+  // gradient the row that the maximum came from, and a weight for each index.
+  void bag_gradient(const variable_list& grads, NamedTensor indices, const c10::SymInt& rows, int64_t mode,
+                    NamedTensor bag_sizes, NamedTensor maxima, NamedTensor weights) const;
+  // The indices are those of rows of `matrix`.
+  void rows(NamedTensor indices, NamedTensor matrix) const;
+  // `pivots` are those of the matrices in `lu`, counted from one.
+  void pivots(NamedTensor pivots, NamedTensor lu) const;
+  // `norms` and `g` hold one number for each slice of `v` along `dim`, which is its first or last dimension.
+  void weight_norm(const variable_list& grads, NamedTensor v, int64_t dim, NamedTensor g, NamedTensor norms) const;
+  // The gradient has the sizes that unfolding a tensor of `sizes` gives.
+  void unfolded(const variable_list& grads, c10::SymIntArrayRef sizes, int64_t dim, int64_t size, int64_t step) const;
 
  private:
   const char* node_;

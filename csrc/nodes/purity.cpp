@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "formulas/unseen.h"
+#include "nodes/memory.h"
 
 namespace backbind {
 
@@ -56,6 +57,7 @@ variable_list run_pure(const Binding& binding, Binding::Apply apply, const varia
   }
   // Below a step, a kernel of somebody's own may call operators.
   const formulas::StepScope outside_of_steps(false);
+  check_memory(binding, grads, arguments);
   try {
     return apply(grads, arguments);
   } catch (const std::exception& error) {

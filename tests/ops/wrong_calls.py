@@ -77,8 +77,8 @@ class Call:
     keywords: dict[str, Any]
 
     def describe(self) -> str:
-        parts = [_describe(one) for one in self.arguments]
-        parts += [f"{name}={_describe(one)}" for name, one in self.keywords.items()]
+        parts = [describe(one) for one in self.arguments]
+        parts += [f"{name}={describe(one)}" for name, one in self.keywords.items()]
         return f"{self.operator.name}({', '.join(parts)})"
 
 
@@ -205,13 +205,14 @@ class CallMaker:
         return tensor
 
 
-def _describe(value: object) -> str:
+def describe(value: object) -> str:
     if isinstance(value, Tensor):
         layout = "" if value.layout == torch.strided else f", {value.layout}"
         needs = ", requires_grad" if value.requires_grad else ""
-        return f"<{str(value.dtype).removeprefix('torch.')}{list(value.shape)} {value.device}{layout}{needs}>"
+        shape = "nested" if value.is_nested else list(value.shape)
+        return f"<{str(value.dtype).removeprefix('torch.')}{shape} {value.device}{layout}{needs}>"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_describe(one) for one in value)}]"
+        return f"[{', '.join(describe(one) for one in value)}]"
     return repr(value)
 
 

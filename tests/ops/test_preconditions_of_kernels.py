@@ -1,0 +1,354 @@
+"""What kernels of torch rely on without a look is looked at first: each row is a valid call with one value changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import backbind
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tests.ops.node_set import same_bits
+from tests.ops.test_errors import message
+
+aten = torch.ops.aten
+
+
+def x(*shape: int) -> Tensor:
+    count = torch.Size(shape).numel()
+    return torch.linspace(-0.9, 0.8, count, dtype=torch.float64).reshape(shape).requires_grad_()
+
+
+def z(*shape: int, value: int = 0) -> Tensor:
+    return torch.full(shape, value, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A forward, and a change to what its node saved."""
+
+    forward: Callable[[], Tensor]
+    name: str
+    """The argument that is changed; ``grads`` is the only gradient."""
+    value: object
+    text: str
+    """The message, behind the node's name."""
+
+    def __str__(self) -> str:
+        return f"{self.forward().grad_fn.name()}-{self.name}"  # type: ignore[union-attr]
+
+
+def max_pool(spatial: int) -> Tensor:
+    pool = functional.max_pool2d if spatial == 2 else functional.max_pool3d
+    result: Tensor = pool(x(2, 3, *[4] * spatial), 2, return_indices=True)[0]
+    return result
+
+
+def fractional(spatial: int) -> Tensor:
+    samples = torch.full((2, 3, spatial), 0.5, dtype=torch.float64)
+    pool = aten.fractional_max_pool2d if spatial == 2 else aten.fractional_max_pool3d
+    result: Tensor = pool(x(2, 3, *[5] * spatial), [2] * spatial, [2] * spatial, samples)[0]
+    return result
+
+
+def bag(mode: str) -> Tensor:
+    return functional.embedding_bag(
+        torch.tensor([0, 2, 1, 4, 3, 0]), x(5, 2), torch.tensor([0, 2, 3]), mode=mode
+    )
+
+
+def ctc(*, joined: bool = False) -> Tensor:
+    targets = torch.tensor([1, 2, 3, 1]) if joined else torch.tensor([[1, 2], [3, 1]])
+    result: Tensor = aten._ctc_loss(x(6, 2, 4).log_softmax(2), targets, [6, 5], [2, 2], 0, False)[0]
+    return result
+
+
+def segments(**given: Any) -> Tensor:
+    result: Tensor = torch.segment_reduce(x(5, 2), "sum", **given)
+    return result
+
+
+def solve() -> Tensor:
+    result: Tensor = torch.linalg.solve_ex(torch.eye(3, dtype=torch.float64).requires_grad_(), x(3, 2))[0]
+    return result
+
+
+def grid(spatial: int) -> Tensor:
+    return functional.grid_sample(x(2, 3, *[4] * spatial), x(2, *[3] * spatial, spatial), align_corners=False)
+
+
+ROWS = (
+    Row(
+        lambda: functional.adaptive_avg_pool2d(x(2, 3, 5, 5), 2),
+        "grads",
+        x(9, 3, 2, 2),
+        "'grads' and 'self' must have the same sizes but for the last 2, got [9, 3, 2, 2] and [2, 3, 5, 5]",
+    ),
+    Row(
+        lambda: functional.adaptive_avg_pool3d(x(2, 3, 5, 5, 5), 2),
+        "self",
+        x(2, 1, 5, 5, 5),
+        "'grads' and 'self' must have the same sizes but for the last 3, got [2, 3, 2, 2, 2] and [2, 1, 5, 5, 5]",
+    ),
+    Row(
+        lambda: functional.adaptive_max_pool2d(x(2, 3, 5, 5), 2),
+        "result1",
+        z(2, 3, 2, 1),
+        "'grads' and 'result1' must have the same sizes, got [2, 3, 2, 2] and [2, 3, 2, 1]",
+    ),
+    Row(
+        lambda: functional.adaptive_max_pool3d(x(2, 3, 4, 4, 4), 2),
+        "result1",
+        z(2, 3, 2, 2, 2, value=64),
+        "'result1' must hold integers from 0 to 63, got 64",
+    ),
+    Row(
+        lambda: max_pool(2),
+        "result1",
+        z(2, 3, 2, 2, value=-1),
+        "'result1' must hold integers from 0 to 15, got -1",
+    ),
+    Row(
+        lambda: max_pool(3),
+        "self",
+        x(1, 3, 4, 4, 4),
+        "'grads' and 'self' must have the same sizes but for the last 3, got [2, 3, 2, 2, 2] and [1, 3, 4, 4, 4]",
+    ),
+    Row(
+        lambda: fractional(2),
+        "result1",
+        z(2, 3, 2, 2, value=25),
+        "'result1' must hold integers from 0 to 24, got 25",
+    ),
+    Row(
+        lambda: fractional(2),
+        "result1",
+        z(2, 3, 2, 2).mT,
+        "'result1' must be contiguous, got sizes [2, 3, 2, 2] and strides [12, 4, 1, 2]",
+    ),
+    Row(
+        lambda: functional.adaptive_max_pool3d(x(2, 3, 4, 4, 4), 2),
+        "result1",
+        z(1).expand(2, 3, 2, 2, 2),
+        "'result1' must lie in memory without gaps or overlaps, got sizes [2, 3, 2, 2, 2] and strides "
+        "[0, 0, 0, 0, 0]",
+    ),
+    Row(
+        lambda: fractional(3),
+        "result1",
+        z(0, 3, 2, 2, 2),
+        "'grads' and 'result1' must have the same sizes, got [2, 3, 2, 2, 2] and [0, 3, 2, 2, 2]",
+    ),
+    Row(
+        lambda: functional.pad(x(2, 3, 4), (1, 2), "reflect"),
+        "grads",
+        x(0, 3, 7),
+        "'self' padded by [1, 2] has a gradient of sizes [2, 3, 7], got [0, 3, 7]",
+    ),
+    Row(
+        lambda: functional.pad(x(2, 3, 4, 4), (1, 2, 0, 1), "reflect"),
+        "self",
+        x(4, 3, 4, 4),
+        "'self' padded by [1, 2, 0, 1] has a gradient of sizes [4, 3, 5, 7], got [2, 3, 5, 7]",
+    ),
+    Row(
+        lambda: functional.pad(x(2, 3, 4, 4), (1, 2, 0, 1), "replicate"),
+        "padding",
+        [1, 2, 0, 2**62],
+        "'padding' must lie between -281474976710656 and 281474976710656, got 4611686018427387904",
+    ),
+    Row(
+        lambda: functional.pad(x(3, 4), (1, 2), "replicate"),
+        "padding",
+        [1, 2, 0],
+        "'padding' must have 2 elements, got 3",
+    ),
+    Row(
+        lambda: grid(2),
+        "grads",
+        x(0, 3, 3, 3),
+        "'input' of sizes [2, 3, 4, 4] taken at the points of 'grid' of sizes [2, 3, 3, 2] cannot give 'grads' of "
+        "sizes [0, 3, 3, 3]",
+    ),
+    Row(
+        lambda: grid(3),
+        "grid",
+        x(1, 3, 3, 3, 3),
+        "'input' of sizes [2, 3, 4, 4, 4] taken at the points of 'grid' of sizes [1, 3, 3, 3, 3] cannot give 'grads' "
+        "of sizes [2, 3, 3, 3, 3]",
+    ),
+    Row(lambda: grid(2), "interpolation_mode", 7, "'interpolation_mode' must lie between 0 and 2, got 7"),
+    Row(
+        lambda: functional.multi_margin_loss(x(5, 4), z(5)),
+        "grads",
+        x(0),
+        "'grads' must have 1 element, got 0",
+    ),
+    Row(
+        lambda: functional.multi_margin_loss(x(5, 4), z(5), reduction="none"),
+        "target",
+        z(5, value=4),
+        "'target' must hold integers from 0 to 3, got 4",
+    ),
+    Row(
+        lambda: functional.multilabel_margin_loss(x(5, 4), z(5, 4), reduction="none"),
+        "is_target",
+        x(5, 3),
+        "'is_target' must have 20 elements, got 15",
+    ),
+    Row(
+        lambda: functional.nll_loss(x(5, 4), z(5)),
+        "target",
+        z(5, value=10**6),
+        "'target' must hold classes from 0 to 3, or -100, which is ignored, got 1000000",
+    ),
+    Row(
+        lambda: functional.nll_loss(x(5, 4, 2, 2), z(5, 2, 2)),
+        "target",
+        z(5, 2, 2, value=-1),
+        "'target' must hold classes from 0 to 3, or -100, which is ignored, got -1",
+    ),
+    Row(
+        lambda: segments(lengths=torch.tensor([2, 3])),
+        "lengths",
+        torch.tensor([2, 10**7]),
+        "'lengths' must stay within the 5 elements of dimension 0, got 10000000",
+    ),
+    Row(
+        lambda: segments(offsets=torch.tensor([0, 2, 5])),
+        "offsets",
+        torch.tensor([0, 2, 1]),
+        "'offsets' must stay within the 5 elements of dimension 0, got 1",
+    ),
+    Row(
+        lambda: segments(lengths=torch.tensor([2, 3])),
+        "lengths",
+        torch.tensor([2, 2, 1]),
+        "segments of 'data' with sizes [5, 2] along dimension 0, given by 'lengths' with sizes [3], cannot give "
+        "'result' with sizes [2, 2]",
+    ),
+    Row(
+        lambda: segments(lengths=torch.tensor([2, 3])),
+        "axis",
+        2,
+        "'axis' must be a dimension of 'data' with 2 dimensions, got 2",
+    ),
+    Row(
+        lambda: segments(lengths=torch.tensor([2, 3])),
+        "lengths",
+        None,
+        "'lengths' or 'offsets' must be given",
+    ),
+    Row(ctc, "input_lengths", [], "'input_lengths' must have 2 elements, got 0"),
+    Row(ctc, "input_lengths", [6, 7], "'input_lengths' must lie between 0 and 6, got 7"),
+    Row(ctc, "target_lengths", [2, 3], "'target_lengths' must lie between 0 and 2, got 3"),
+    Row(ctc, "blank", 4, "'blank' must lie between 0 and 3, got 4"),
+    Row(
+        ctc,
+        "targets",
+        torch.tensor([[1, 2], [3, 4]]),
+        "'targets' must lie between 0 and 3, got 4",
+    ),
+    Row(
+        lambda: ctc(joined=True),
+        "targets",
+        torch.tensor([1, 2, 3]),
+        "'target_lengths' must lie between 0 and 1, got 2",
+    ),
+    Row(
+        ctc,
+        "result1",
+        x(2, 6, 4),
+        "'result1' must have the sizes [2, 6, 5] or more in the last dimension, got [2, 6, 4]",
+    ),
+    Row(lambda: bag("mean"), "indices", z(6, value=5), "'indices' must hold integers from 0 to 4, got 5"),
+    Row(lambda: bag("mean"), "result1", z(6, value=3), "'result1' must hold integers from 0 to 2, got 3"),
+    Row(lambda: bag("mean"), "result1", z(5), "'result1' must have 6 elements, got 5"),
+    Row(
+        lambda: bag("mean"),
+        "result2",
+        z(2),
+        "'result2' must have one element for each of the 3 bags, got 2",
+    ),
+    Row(lambda: bag("max"), "result3", z(3, 2, value=5), "'result3' must hold integers from -1 to 4, got 5"),
+    Row(lambda: bag("sum"), "mode", 3, "'mode' must lie between 0 and 2, got 3"),
+    Row(
+        solve,
+        "pivots",
+        torch.tensor([1, 2, 4], dtype=torch.int32),
+        "'pivots' must hold integers from 1 to 3, got 4",
+    ),
+    Row(
+        lambda: torch._weight_norm_interface(x(3, 4), x(3, 1), 0)[0],
+        "g",
+        x(2, 1),
+        "'g' must have 3 elements, got 2",
+    ),
+    Row(
+        lambda: torch._weight_norm_interface(x(3, 4), x(3, 1), 0)[0],
+        "dim",
+        5,
+        "'dim' must be the first or the last dimension of 'v' with 2 dimensions, got 5",
+    ),
+    Row(
+        lambda: x(7, 2).unfold(0, 3, 2),
+        "grads",
+        x(300, 2, 3),
+        "a tensor of sizes [7, 2] unfolded has a gradient of sizes [3, 2, 3], got [300, 2, 3]",
+    ),
+    Row(lambda: x(7, 2).unfold(0, 3, 2), "step", 0, "'step' must be greater than zero, got 0"),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
+def test_a_changed_value_is_refused(row: Row) -> None:
+    result = row.forward()
+    node: Any = result.grad_fn
+    operator: Any = backbind.ops.for_node(node)
+    grads: list[Any] = [None] * len(node._input_metadata)
+    grads[result.output_nr] = torch.ones_like(result)
+    arguments: list[Any] = [grads, *backbind.pack(node)]
+    left, right = operator(*arguments)[0], node(*grads)
+    right = right if isinstance(right, Tensor) else right[0]
+    assert same_bits(left, right)
+    names = ["grads", "needs_input_grad", *(one.name for one in operator.saved)]
+    if row.name == "grads":
+        grads[result.output_nr] = row.value
+    else:
+        arguments[names.index(row.name)] = row.value
+    for face in (operator, operator.delegate, operator.overload):
+        assert message(ValueError, lambda: face(*arguments)) == f"{operator.name}: {row.text}"  # noqa: B023
+
+
+def test_targets_behind_their_length_are_nobodys() -> None:
+    targets = torch.tensor([[1, -7], [3, 1]])
+    result = aten._ctc_loss(x(6, 2, 4), targets, [6, 5], [1, 2], 0, False)[0]
+    (gradient,) = backbind.ops.for_node(result.grad_fn)(
+        [torch.ones(2).double()], *backbind.pack(result.grad_fn)
+    )
+    assert gradient is not None
+
+
+def test_numbers_are_read_unseen() -> None:
+    """Looking at indices is nothing that a mode would see."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __init__(self) -> None:
+            super().__init__()  # type: ignore[no-untyped-call]
+            self.names: list[str] = []
+
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.names.append(function.name())
+            return function(*args, **(kwargs or {}))
+
+    result = max_pool(2)
+    node: Any = result.grad_fn
+    packed = backbind.pack(node)
+    with torch.no_grad(), Seen() as seen:
+        backbind.ops.for_node(node)([torch.ones_like(result)], *packed)
+    assert seen.names == ["aten::ones_like", "aten::max_pool2d_with_indices_backward"]
