@@ -3,6 +3,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/SavedTensorHooks.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/PythonDispatcherTLS.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/graph_task.h>
@@ -147,6 +148,12 @@ bool is_kernel_of_torch(const c10::OperatorHandle& overload, c10::DispatchKey ke
 
 bool has_python_object(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->pyobj_slot()->load_pyobj() != nullptr;
+}
+
+void call_python_dispatcher(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack) {
+  const c10::impl::PyInterpreter* python = c10::impl::PythonDispatcherTLS::get_state();
+  TORCH_CHECK(python != nullptr, op.operator_name(), ": the Python dispatcher is asked for, but not on");
+  (*python)->python_dispatcher(op, keys.remove(c10::DispatchKey::PythonDispatcher), &stack);
 }
 
 NodeLock::NodeLock(torch::autograd::Node& node) : lock_(node.*MutexAccess::member()) {}

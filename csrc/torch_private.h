@@ -63,6 +63,10 @@ bool is_kernel_of_torch(const c10::OperatorHandle& overload, c10::DispatchKey ke
 // in which a tensor keeps it.
 bool has_python_object(const at::Tensor& tensor);
 
+// Calls an operator through the dispatcher in Python that traces before dispatch (torch.export) and fake tensors use,
+// as the kernel does that torch has for all operators at that key. Uses that it hands the key over without its own.
+void call_python_dispatcher(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
+
 // Holds the mutex with which a node keeps other threads from its saved values. Uses the protected member Node::mutex_.
 class NodeLock {
  public:

@@ -52,7 +52,6 @@ class NodeView:
     edge_count: str
     """How many gradients come out: ``2`` or ``tensors_size + 1``."""
     gradients: int
-    exact_gradient: bool
     apply_functional: str
     apply_functional_ivalue: str
     delegate_name: str
@@ -115,7 +114,6 @@ def view_node(node: NodeSpec) -> NodeView:
         input_count=len(node.inputs),
         edge_count=_edge_count(node),
         gradients=-1 if node.gradient_count is None else node.gradient_count,
-        exact_gradient=node.exact_gradient,
         apply_functional=names.apply_functional(node.name),
         apply_functional_ivalue=names.apply_functional_ivalue(node.name),
         delegate_name=names.apply_delegate(node.name) if is_inline else names.apply_functional(node.name),

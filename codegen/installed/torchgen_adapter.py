@@ -87,8 +87,6 @@ class NodeRecord:
     saved: tuple[SavedRecord, ...]
     """In the order of the node struct's fields."""
     non_differentiable: tuple[str, ...]
-    tensor_arguments: int
-    """How many tensors the forward takes, differentiable or not; a list counts as many."""
 
 
 @dataclass(frozen=True)
@@ -275,13 +273,7 @@ def _node_record(function: Any, key: str, info: Any, entries: _EntryIndex) -> No
         ),
         saved=_saved(info.all_saved_inputs, False) + _saved(info.all_saved_outputs, True),
         non_differentiable=tuple(info.non_differentiable_arg_names),
-        tensor_arguments=_count_tensors(info.func),
     )
-
-
-def _count_tensors(function: Any) -> int:
-    arguments = [one.type for one in function.func.arguments.flat_non_out if one.type.is_tensor_like()]
-    return sum(2 if one.is_list_like() is not None else 1 for one in arguments)
 
 
 def _position(info: Any, derivative: Any) -> int:

@@ -97,7 +97,6 @@ def _build_node(
         saved=_build_saved(record),
         choice=choice,
         struct=f"{STRUCTS}::{record.node}",
-        exact_gradient=record.tensor_arguments == 1,
         step_keys=keys,
         step_operators=() if keys is StepKeys.ALL else called_operators(formulas, operators) or (),
     )

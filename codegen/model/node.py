@@ -145,9 +145,6 @@ class NodeSpec:
     choice: ModeChoice
     struct: str
     """Qualified name of the node struct: ``torch::autograd::generated::MulBackward0``."""
-    exact_gradient: bool
-    """Whether a gradient always has the shape of its input: the forward takes a single tensor, so nothing can have been
-    broadcast. Otherwise the engine may have to reduce it."""
     step_keys: StepKeys
     """The keys that are left out where a live node is run by its formulas."""
     step_operators: tuple[str, ...]

@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/ExpandUtils.h>
+#include <c10/util/StringUtil.h>
 #include <torch/library.h>
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace backbind {
 
@@ -13,10 +15,35 @@ namespace {
 
 bool is_defined(const std::optional<at::Tensor>& tensor) { return tensor.has_value() && tensor->defined(); }
 
+std::string python_size(c10::SymIntArrayRef sizes) { return c10::str("torch.Size([", c10::Join(", ", sizes), "])"); }
+
+std::string python_dtype(at::ScalarType dtype) { return c10::str("torch.", c10::getDtypeNames(dtype).first); }
+
+// A gradient that nobody gave is one, for outputs of a single real number.
+[[noreturn]] void refuse_implicit(at::OptionalSymIntArrayRef sizes, at::ScalarType dtype) {
+  const bool is_scalar = sizes.has_value() && c10::multiply_integers(*sizes) == 1;
+  TORCH_CHECK(is_scalar, "grad can be implicitly created only for scalar outputs");
+  TORCH_CHECK(false, "grad can be implicitly created only for real scalar outputs but got ", python_dtype(dtype));
+}
+
 }  // namespace
 
-at::Tensor root_gradient(const std::optional<at::Tensor>& given, const at::Tensor& implicit) {
-  return is_defined(given) ? *given : implicit;
+at::Tensor root_gradient(const std::optional<at::Tensor>& given, const std::optional<at::Tensor>& implicit,
+                         at::OptionalSymIntArrayRef sizes, at::ScalarType dtype, int64_t output) {
+  if (!is_defined(given)) {
+    if (is_defined(implicit)) return *implicit;
+    refuse_implicit(sizes, dtype);
+  }
+  TORCH_CHECK(!sizes.has_value() || given->sym_sizes().equals(*sizes), "Mismatch in shape: grad_output[", output,
+              "] has a shape of ", python_size(given->sym_sizes()), " and output[", output, "] has a shape of ",
+              python_size(*sizes), ".");
+  TORCH_CHECK(
+      given->is_complex() == at::isComplexType(dtype),
+      "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+      "grad_output[",
+      output, "] has a dtype of ", python_dtype(given->scalar_type()), " and output[", output, "] has a dtype of ",
+      python_dtype(dtype), ".");
+  return *given;
 }
 
 at::Tensor sum_gradients(const std::optional<at::Tensor>& total, const std::optional<at::Tensor>& gradient) {
@@ -26,15 +53,18 @@ at::Tensor sum_gradients(const std::optional<at::Tensor>& total, const std::opti
   return total->is_sparse() && !gradient->is_sparse() ? *gradient + *total : *total + *gradient;
 }
 
-at::Tensor fit_gradient(const std::optional<at::Tensor>& gradient, c10::SymIntArrayRef sizes, at::ScalarType dtype) {
+at::Tensor validate_grad(const std::optional<at::Tensor>& gradient, c10::SymIntArrayRef sizes,
+                         std::optional<at::ScalarType> dtype, std::optional<at::Device> device) {
   if (!is_defined(gradient)) return at::Tensor();
-  at::Tensor fitted = *gradient;
-  if (!fitted.sym_sizes().equals(sizes)) {
-    TORCH_CHECK(at::is_expandable_to(sizes, fitted.sym_sizes()), "a gradient of shape ", fitted.sym_sizes(),
+  at::Tensor valid = *gradient;
+  if (!valid.sym_sizes().equals(sizes)) {
+    TORCH_CHECK(at::is_expandable_to(sizes, valid.sym_sizes()), "a gradient of shape ", valid.sym_sizes(),
                 " cannot be reduced to the shape ", sizes, " of its value");
-    fitted = at::sum_to(std::move(fitted), sizes);
+    valid = at::sum_to(std::move(valid), sizes);
   }
-  return fitted.scalar_type() == dtype ? fitted : fitted.to(dtype);
+  if (dtype.has_value() && valid.scalar_type() != *dtype) valid = valid.to(*dtype);
+  if (device.has_value() && valid.device() != *device && valid.dim() == 0) valid = valid.to(*device);
+  return valid;
 }
 
 void register_gradient_operators() {
@@ -44,15 +74,18 @@ void register_gradient_operators() {
     auto* library =
         std::make_unique<torch::Library>(torch::Library::FRAGMENT, "backbind", std::nullopt, __FILE__, __LINE__)
             .release();
-    library->def("root_gradient(Tensor? given, Tensor implicit) -> Tensor", {at::Tag::pt2_compliant_tag});
-    library->def("sum_gradients(Tensor? total, Tensor? gradient) -> Tensor", {at::Tag::pt2_compliant_tag});
-    library->def("fit_gradient(Tensor? gradient, SymInt[] sizes, ScalarType dtype) -> Tensor",
-                 {at::Tag::pt2_compliant_tag});
+    const std::vector<at::Tag> tags{at::Tag::pt2_compliant_tag};
+    library->def(
+        "root_gradient(Tensor? given, Tensor? implicit, SymInt[]? sizes, ScalarType dtype, int output) -> Tensor",
+        tags);
+    library->def("sum_gradients(Tensor? total, Tensor? gradient) -> Tensor", tags);
+    library->def("validate_grad(Tensor? gradient, SymInt[] sizes, ScalarType? dtype, Device? device=None) -> Tensor",
+                 tags);
     for (const auto key :
          {c10::DispatchKey::CompositeImplicitAutograd, c10::DispatchKey::FuncTorchBatchedDecomposition}) {
       library->impl("root_gradient", torch::dispatch(key, TORCH_FN(root_gradient)));
       library->impl("sum_gradients", torch::dispatch(key, TORCH_FN(sum_gradients)));
-      library->impl("fit_gradient", torch::dispatch(key, TORCH_FN(fit_gradient)));
+      library->impl("validate_grad", torch::dispatch(key, TORCH_FN(validate_grad)));
     }
   });
 }

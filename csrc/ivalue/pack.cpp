@@ -53,13 +53,19 @@ void PackWriter::check_not_released(bool released) const {
   TORCH_CHECK(!released, torch::autograd::ERR_BACKWARD_TWICE);
 }
 
-void PackWriter::tensor(const SavedVariable& value) { values_.emplace_back(value.unpack(node_.getptr())); }
+at::Tensor PackWriter::unpacked(const SavedVariable& value) {
+  has_unpack_hooks_ |= value.has_hooks();
+  if (value.has_hooks() && unpack_hooks_ == UnpackHooks::kLeave) return {};
+  return value.unpack(node_.getptr());
+}
+
+void PackWriter::tensor(const SavedVariable& value) { values_.emplace_back(unpacked(value)); }
 
 void PackWriter::tensor_list(const std::vector<SavedVariable>& value, bool released) {
   check_not_released(released);
   c10::List<at::Tensor> list;
   list.reserve(value.size());
-  for (const auto& saved : value) list.push_back(saved.unpack(node_.getptr()));
+  for (const auto& saved : value) list.push_back(unpacked(saved));
   values_.emplace_back(std::move(list));
 }
 
@@ -68,7 +74,7 @@ void PackWriter::optional_tensor_list(const std::vector<SavedVariable>& value, b
   c10::List<std::optional<at::Tensor>> list;
   list.reserve(value.size());
   for (const auto& saved : value) {
-    at::Tensor tensor = saved.unpack(node_.getptr());
+    at::Tensor tensor = unpacked(saved);
     list.push_back(tensor.defined() ? std::make_optional(std::move(tensor)) : std::nullopt);
   }
   values_.emplace_back(std::move(list));

@@ -14,12 +14,22 @@
 
 namespace backbind {
 
+// What is done about a saved tensor that has a hook which unpacks it: a user's code.
+enum class UnpackHooks {
+  kCall,
+  kLeave,  // the hook is not called, and an undefined tensor stands for what it would give
+};
+
 class PackWriter {
  public:
   // Reads saved values off `node`. `needed`, where given, tells for each edge of the node whether its gradient is
   // needed; otherwise every valid edge's is. Both must outlive the writer.
-  explicit PackWriter(torch::autograd::Node& node, const std::vector<bool>* needed = nullptr)
-      : node_(node), needed_(needed) {}
+  explicit PackWriter(torch::autograd::Node& node, const std::vector<bool>* needed = nullptr,
+                      UnpackHooks unpack_hooks = UnpackHooks::kCall)
+      : node_(node), needed_(needed), unpack_hooks_(unpack_hooks) {}
+
+  // Whether any saved tensor that was written has such a hook.
+  bool has_unpack_hooks() const { return has_unpack_hooks_; }
 
   // Writes which inputs need a gradient. `edges` tells how many edges of the node belong to each input: one, or the
   // length of a list. An input needs a gradient if any of its edges leads somewhere.
@@ -63,8 +73,12 @@ class PackWriter {
 
   bool edge_needed(size_t edge) const;
 
+  at::Tensor unpacked(const torch::autograd::SavedVariable& value);
+
   torch::autograd::Node& node_;
   const std::vector<bool>* needed_;
+  UnpackHooks unpack_hooks_;
+  bool has_unpack_hooks_ = false;
   std::vector<c10::IValue> values_;
 };
 

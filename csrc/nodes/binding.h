@@ -35,8 +35,6 @@ struct Binding {
   // How many gradients come in, or -1 where the forward returns a list of any length.
   int gradients;
   bool is_inline;
-  // Whether a gradient always has the shape of its input, so that it never has to be reduced.
-  bool exact_gradient;
   std::span<const Argument> arguments;
   Apply apply;
   // The same through the node struct, whatever `apply` does: the truth that an inline formula is compared with.

@@ -3,11 +3,14 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <torch/library.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 
 #include "nodes/purity.h"
 #include "nodes/registry.h"
+#include "torch_private.h"
 
 namespace backbind {
 
@@ -22,9 +25,9 @@ variable_list gradients_of(const c10::IValue& value) {
 }
 
 // One kernel class for all operators: the binding says what to run.
-class OperatorKernel final : public c10::OperatorKernel {
+class DecomposedKernel final : public c10::OperatorKernel {
  public:
-  explicit OperatorKernel(const Binding* binding) : binding_(binding) {}
+  explicit DecomposedKernel(const Binding* binding) : binding_(binding) {}
 
   void operator()(const c10::OperatorHandle& /*op*/, c10::DispatchKeySet /*keys*/, torch::jit::Stack* stack) {
     const size_t count = binding_->arguments.size() + 1;
@@ -39,10 +42,45 @@ class OperatorKernel final : public c10::OperatorKernel {
   const Binding* binding_;
 };
 
+// Whether a result may be undefined: a gradient that nobody needs, or one that is made of nothing.
+bool may_give_undefined(const Binding& binding, const torch::jit::Stack& stack) {
+  const size_t first = stack.size() - binding.arguments.size() - 2;
+  const auto grads = stack[first].toListRef();
+  const auto needed = stack[first + 1].toBoolList();
+  return std::any_of(grads.begin(), grads.end(), [](const c10::IValue& grad) { return grad.isNone(); }) ||
+         std::find(needed.begin(), needed.end(), false) != needed.end();
+}
+
+// Stands before torch's Python dispatcher. While a graph is traced before dispatch (torch.export), the operator stays
+// whole, and its results come back through Python, which cannot hand over a Tensor[] that holds an undefined one. Such
+// a call becomes the ATen calls inside.
+class PythonDispatcherKernel final : public c10::OperatorKernel {
+ public:
+  explicit PythonDispatcherKernel(const Binding* binding) : binding_(binding), decomposed_(binding) {}
+
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+    if (keys.has(c10::DispatchKey::PreDispatch) && may_give_undefined(*binding_, *stack)) {
+      decomposed_(op, keys, stack);
+    } else {
+      torch_private::call_python_dispatcher(op, keys, *stack);
+    }
+  }
+
+ private:
+  const Binding* binding_;
+  DecomposedKernel decomposed_;
+};
+
+template <class Kernel>
 torch::CppFunction kernel_for(const Binding* binding) {
   return torch::CppFunction::makeFromBoxedKernel(
-      c10::BoxedKernel::makeFromFunctor<OperatorKernel>(std::make_unique<OperatorKernel>(binding)));
+      c10::BoxedKernel::makeFromFunctor<Kernel>(std::make_unique<Kernel>(binding)));
 }
+
+// Where the ATen calls inside take an operator's place. Without autograd's keys (in inference mode) Python's comes
+// first, and modes would have to hand over undefined results.
+constexpr std::array kDecomposedAt{c10::DispatchKey::CompositeImplicitAutograd,
+                                   c10::DispatchKey::FuncTorchBatchedDecomposition, c10::DispatchKey::Python};
 
 }  // namespace
 
@@ -54,9 +92,11 @@ void register_operators() {
         std::make_unique<torch::Library>(torch::Library::DEF, "backbind", std::nullopt, __FILE__, __LINE__).release();
     for (const Binding* binding : all_bindings()) {
       library->def(binding->schema, {at::Tag::pt2_compliant_tag});
-      library->impl(binding->name, torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, kernel_for(binding)));
+      for (const auto key : kDecomposedAt) {
+        library->impl(binding->name, torch::dispatch(key, kernel_for<DecomposedKernel>(binding)));
+      }
       library->impl(binding->name,
-                    torch::dispatch(c10::DispatchKey::FuncTorchBatchedDecomposition, kernel_for(binding)));
+                    torch::dispatch(c10::DispatchKey::PythonDispatcher, kernel_for<PythonDispatcherKernel>(binding)));
     }
   });
 }

@@ -34,6 +34,12 @@ c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object) {
   TORCH_CHECK_TYPE(false, "expected an autograd node (as in tensor.grad_fn), got ", Py_TYPE(object)->tp_name);
 }
 
+bool is_python_function(torch::autograd::Node& node) {
+  // torch exports no type information of PyNode.
+  const Owned object = checked(torch::autograd::functionToPyObject(node.getptr()));
+  return THPFunction_Check(object.get());
+}
+
 PyObject* run_guarded(PyObject* (*body)(void*), void* context) {
   HANDLE_TH_ERRORS
   try {

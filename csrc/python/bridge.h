@@ -34,6 +34,9 @@ Owned symbol_to_python(const at::Scalar& value);
 // Throws TypeError for anything that is not a node.
 c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object);
 
+// Whether a node is that of a Python autograd.Function.
+bool is_python_function(torch::autograd::Node& node);
+
 // Runs `body(context)` as torch's own bindings run: C++ exceptions become Python exceptions and a null result, C++
 // warnings become Python warnings.
 PyObject* run_guarded(PyObject* (*body)(void*), void* context);

@@ -43,6 +43,8 @@ PyMethodDef methods[] = {
     {"pack", pack_node, METH_O, "(needs_input_grad, *saved) of a live node, or None where no binding knows it."},
     {"walk", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(walk_graph)), METH_FASTCALL,
      "The steps of a backward in the engine's order, without running it."},
+    {"is_wrapped_number", is_wrapped_number, METH_O, "Whether a tensor stands for a number of Python."},
+    {"mark_wrapped_number", mark_wrapped_number, METH_O, "Makes a tensor stand for a number of Python."},
     {"leaves", leaves_of, METH_O, "The leaves that a backward reaches, in the engine's order."},
     {"new_session", new_session, METH_O, "A session whose backwards run in the named backend."},
     {"choose_for_context", choose_for_context, METH_O, "Sets what backwards of the running context run in."},

@@ -49,15 +49,25 @@ class Operator:
 def make_operators() -> list[Operator]: ...
 def binding_name(node: object, /) -> str | None: ...
 
-RawTarget: TypeAlias = tuple[int, int, tuple[list[int], torch.dtype] | None]
+RawArrival: TypeAlias = tuple[int, int, tuple[list[int], torch.dtype | None, torch.device | None] | None]
 RawStep: TypeAlias = tuple[
-    str, str | None, int, bool, list[str], tuple[object, ...] | None, list[RawTarget | None]
+    str,
+    str | None,
+    str | None,
+    int,
+    bool,
+    list[str],
+    bool,
+    tuple[object, ...] | None,
+    list[RawArrival | None],
 ]
 
 def walk(
-    roots: list[torch.Tensor], wanted: list[torch.Tensor], /
-) -> tuple[list[RawStep], list[tuple[int, int]], list[tuple[int, int] | None]]: ...
-def leaves(roots: list[torch.Tensor], /) -> list[torch.Tensor]: ...
+    outputs: list[torch.Tensor], inputs: list[torch.Tensor], call_unpack_hooks: bool, /
+) -> tuple[list[RawStep], list[RawArrival | None], list[tuple[int, int] | None]]: ...
+def is_wrapped_number(tensor: torch.Tensor, /) -> bool: ...
+def mark_wrapped_number(tensor: torch.Tensor, /) -> None: ...
+def leaves(outputs: list[torch.Tensor], /) -> list[torch.Tensor]: ...
 def pack(node: object, /) -> tuple[object, ...] | None: ...
 
 @final

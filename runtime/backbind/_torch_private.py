@@ -5,10 +5,62 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
+
+
+@contextlib.contextmanager
+def without_modes() -> Iterator[None]:
+    """Calls inside reach torch's own kernels: no mode sees or changes them, and they make ordinary tensors.
+
+    Uses the function with which torch itself leaves the dispatch modes of the thread for a while.
+    """
+    with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.inference_mode(False):
+        yield
+
+
+def in_graph_task(call: Callable[[], _Result]) -> _Result:
+    """What ``call`` gives when a hook of a running backward calls it.
+
+    Unpack hooks ask which backward they are called from: a checkpoint recomputes once for each. Uses the object
+    through which torch runs every backward, because torch.autograd.grad would call operators that modes see.
+    """
+    results: list[_Result] = []
+    with without_modes():
+        anchor = torch.ones((), requires_grad=True)
+        gradient = torch.ones(())
+    anchor.register_hook(lambda _: results.append(call()))
+    engine: Any = torch.autograd.Variable._execution_engine
+    engine.run_backward(
+        (anchor,), (gradient,), False, False, (anchor,), allow_unreachable=False, accumulate_grad=False
+    )
+    return results[0]
+
+
+def skip_frame(function: _Function) -> _Function:
+    """Have torch.compile leave the frame of a function to Python, and compile the frames that it calls.
+
+    torch.compiler.disable(recursive=False) does the same, and imports the compiler.
+    """
+    return _set_frame_action(function, torch._C._dynamo.eval_frame._FrameAction.DEFAULT)
+
+
+def skip_frames(function: _Function) -> _Function:
+    """Have torch.compile leave a function and all that it calls to Python."""
+    return _set_frame_action(function, torch._C._dynamo.eval_frame._FrameAction.SKIP)
+
+
+def _set_frame_action(function: _Function, called: object) -> _Function:
+    frames: Any = torch._C._dynamo.eval_frame
+    strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, called)
+    frames.set_code_exec_strategy(function.__code__, strategy)
+    return function
 
 
 def stock_compiled_autograd_is_active() -> bool:

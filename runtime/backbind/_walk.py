@@ -19,20 +19,23 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """Shape and dtype that a gradient must be brought to, as its value has them."""
+class ExpectedGrad:
+    """What the engine makes of a gradient before it goes on: the metadata of the value that it is the gradient of."""
 
     sizes: tuple[int, ...]
-    dtype: torch.dtype
+    dtype: torch.dtype | None
+    """None where any dtype will do, as a leaf may say by its ``grad_dtype``."""
+    device: torch.device | None
+    """Given where the gradient has no dimensions and may come from another device."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where a computed gradient goes."""
+class Arrival:
+    """Where a gradient goes, and what it must be there."""
 
     slot: Slot
-    fit: Fit | None
-    """None where it is known to fit already."""
+    expected: ExpectedGrad | None
+    """None where the engine takes it as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,59 +46,75 @@ class WalkStep:
     """Name of the node: ``MulBackward0``, ``torch::autograd::AccumulateGrad``."""
     operator: str | None
     """Name of its operator; None where it has none or does not run."""
+    kind: str | None
+    """What a node is that runs and has no operator: ``python``, ``copy_slices`` or ``cpp``."""
     incoming: int
     """How many gradients it takes."""
     runs: bool
-    """False where its incoming gradient is only handed out."""
+    """False where its incoming gradient is only returned."""
     hooks: tuple[str, ...]
     """Kinds of hooks on it, in words."""
+    has_unpack_hooks: bool
+    """Whether a tensor that it saved has a hook that must be called to have the tensor."""
     packed: tuple[object, ...]
-    """``(needs_input_grad, *saved)``"""
-    targets: tuple[Target | None, ...]
+    """``(needs_input_grad, *saved)``; empty where hooks or a missing operator stand in the way."""
+    targets: tuple[Arrival | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """All steps of a backward, where its roots enter, and where the wanted gradients are found."""
+    """All steps of a backward, where the gradients of its outputs enter, and where those of its inputs are found."""
 
     steps: tuple[WalkStep, ...]
-    roots: tuple[Slot | None, ...]
+    outputs: tuple[Arrival | None, ...]
     gradients: tuple[Slot | None, ...]
 
     @staticmethod
-    def over(roots: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> Walk:
-        """Walk from ``roots`` towards ``wanted``. Raises RuntimeError where a tensor requires no grad."""
-        steps, entries, gradients = _C.walk(list(roots), list(wanted))
+    def over(
+        outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], *, call_unpack_hooks: bool = False
+    ) -> Walk:
+        """Walk from ``outputs`` towards ``inputs``. Without ``call_unpack_hooks`` no code of a user is run.
+
+        Raises:
+            RuntimeError: a tensor requires no grad; a saved tensor was freed or changed in place.
+        """
+        steps, roots, gradients = _C.walk(list(outputs), list(inputs), call_unpack_hooks)
         return Walk(
             tuple(_step(*step) for step in steps),
-            tuple(_slot(slot) for slot in entries),
-            tuple(_slot(slot) for slot in gradients),
+            tuple(_arrival(root) for root in roots),
+            tuple(None if slot is None else Slot(*slot) for slot in gradients),
         )
-
-
-def _slot(raw: tuple[int, int] | None) -> Slot | None:
-    return None if raw is None else Slot(*raw)
 
 
 def _step(
     node: str,
     operator: str | None,
+    kind: str | None,
     incoming: int,
     runs: bool,
     hooks: list[str],
+    has_unpack_hooks: bool,
     packed: tuple[object, ...] | None,
-    targets: list[_C.RawTarget | None],
+    targets: list[_C.RawArrival | None],
 ) -> WalkStep:
     return WalkStep(
         node,
         operator,
+        kind,
         incoming,
         runs,
         tuple(hooks),
+        has_unpack_hooks,
         () if packed is None else packed,
-        tuple(None if target is None else _target(*target) for target in targets),
+        tuple(_arrival(target) for target in targets),
     )
 
 
-def _target(step: int, number: int, fit: tuple[list[int], torch.dtype] | None) -> Target:
-    return Target(Slot(step, number), None if fit is None else Fit(tuple(fit[0]), fit[1]))
+def _arrival(raw: _C.RawArrival | None) -> Arrival | None:
+    if raw is None:
+        return None
+    step, number, expected = raw
+    if expected is None:
+        return Arrival(Slot(step, number), None)
+    sizes, dtype, device = expected
+    return Arrival(Slot(step, number), ExpectedGrad(tuple(sizes), dtype, device))

@@ -7,43 +7,69 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from backbind import _C
-from backbind._graph_builder import TracedBackward, build_graph
+from backbind._graph_builder import build_graph
+from backbind._refusals import TraceError, refuse_what_cannot_be_traced
+from backbind._torch_private import in_graph_task, without_modes
+from backbind._traced_backward import TracedBackward
 from backbind._walk import Walk
 
-
-class TraceError(NotImplementedError):
-    """The backward holds something that a traced graph cannot hold yet; the message names all of it."""
+__all__ = ["TraceError", "TracedBackward", "leaves", "trace"]
 
 
 def trace(
     outputs: torch.Tensor | Sequence[torch.Tensor],
     inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor] | None = None,
+    *,
+    allow_unused: bool = False,
+    copy_saved: bool = False,
+    unpack_hooks: bool = False,
 ) -> TracedBackward:
     """The backward of ``outputs`` as a ``torch.fx.GraphModule`` of ``torch.ops.backbind`` calls.
 
     Nothing is run and the live graph is kept: it can still run its own backward. Saved tensors become buffers of the
     module, on the same storage; sizes, numbers and the like become constants. The module takes one gradient for each
-    output (which a scalar output may leave out, as in ``loss.backward()``) and returns one gradient for each input,
-    None where the outputs do not depend on it. Gradients are returned, never accumulated into ``.grad``.
+    output (which a real scalar output may leave out, as in ``loss.backward()``) and returns one gradient for each
+    input. Gradients are returned, never accumulated into ``.grad``.
+
+    A graph checks at every call that no saved tensor was changed in place since the trace, as eager does: an
+    optimizer's step changes parameters, for example. A graph that is kept for longer should own copies
+    (``copy_saved``), as one that was pickled or copied does.
 
     Args:
         outputs: tensors to differentiate, as in ``torch.autograd.grad``.
         inputs: leaves or other tensors of the graph whose gradients are wanted. A mapping makes the module return a
             dict with its keys, otherwise it returns a tuple. Without ``inputs``: ``leaves(outputs)``.
+        allow_unused: return None for an input that the outputs do not depend on, which is an error otherwise, as in
+            ``torch.autograd.grad``.
+        copy_saved: copy the saved tensors, so that the graph gives the gradients of the time of the trace whatever
+            becomes of them.
+        unpack_hooks: call the hooks of saved tensors (``torch.autograd.graph.saved_tensors_hooks``, checkpoints), each
+            once, as one backward would. Without it, a graph that has any is refused before one is called.
 
     Raises:
         TypeError: something is not a tensor.
-        TraceError: the graph has hooks, or nodes that no entry of derivatives.yaml made (Python functions, copies of
-            slices ...); the message lists them.
-        RuntimeError: an output or input does not require grad; a saved tensor was freed or changed in place (eager's
-            own message).
+        TraceError: the graph has hooks, or nodes without an operator (Python functions, changes of views in place
+            ...); the message lists them. Nothing has been called or changed.
+        RuntimeError: an output or input does not require grad; an input is not used; a saved tensor was freed or
+            changed in place (eager's own message).
     """
-    roots = _as_list(outputs, "outputs")
-    wanted = _C.leaves(roots) if inputs is None else _as_list(inputs, "inputs")
-    names = tuple(inputs) if isinstance(inputs, Mapping) else None
-    walk = Walk.over(roots, wanted)
-    _refuse_what_cannot_be_traced(walk)
-    return build_graph(walk, roots, names)
+    with without_modes():
+        roots = _as_list(outputs, "outputs")
+        wanted = _C.leaves(roots) if inputs is None else _as_list(inputs, "inputs")
+        walk = Walk.over(roots, wanted)
+        refuse_what_cannot_be_traced(walk, unpack_hooks=unpack_hooks)
+    if any(step.has_unpack_hooks for step in walk.steps):
+        # Hooks are a user's code: they see the modes around them, and a backward that runs.
+        walk = in_graph_task(lambda: Walk.over(roots, wanted, call_unpack_hooks=True))
+    with without_modes():
+        return build_graph(
+            walk,
+            roots,
+            names=tuple(inputs) if isinstance(inputs, Mapping) else None,
+            # As in backward(), a leaf whose gradient turns out to be undefined has none.
+            allow_unused=allow_unused or inputs is None,
+            copy_saved=copy_saved,
+        )
 
 
 def leaves(outputs: torch.Tensor | Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -59,25 +85,17 @@ def leaves(outputs: torch.Tensor | Sequence[torch.Tensor]) -> list[torch.Tensor]
 def _as_list(
     tensors: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor], what: str
 ) -> list[torch.Tensor]:
+    """Raises TypeError for what is no tensors, RuntimeError where there are none."""
     if isinstance(tensors, torch.Tensor):
         return [tensors]
-    if isinstance(tensors, Mapping):
-        return list(tensors.values())
-    if isinstance(tensors, (list, tuple)):
-        return list(tensors)
-    raise TypeError(f"{what} must be a tensor or a list or tuple of tensors, got {type(tensors).__name__}")
-
-
-def _refuse_what_cannot_be_traced(walk: Walk) -> None:
-    problems = []
-    for position, step in enumerate(walk.steps):
-        if step.hooks:
-            problems.append(f"  step {position}, {step.node}: {', '.join(step.hooks)}")
-        elif step.runs and step.operator is None:
-            problems.append(f"  step {position}, {step.node}: made by no entry of derivatives.yaml")
-    if problems:
-        raise TraceError(
-            "this backward cannot be traced yet, because of\n"
-            + "\n".join(problems)
-            + "\nremove the hooks, or leave such nodes out of the graph"
+    if isinstance(tensors, Mapping) and what == "inputs":
+        values = list(tensors.values())
+    elif isinstance(tensors, (list, tuple)):
+        values = list(tensors)
+    else:
+        raise TypeError(
+            f"{what} must be a tensor or a list or tuple of tensors, got {type(tensors).__name__}"
         )
+    if not values:
+        raise RuntimeError(f"{what} is empty: there is nothing to differentiate")
+    return values

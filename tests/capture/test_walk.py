@@ -37,7 +37,7 @@ def engine_order(loss: torch.Tensor, inputs: list[torch.Tensor] | None = None) -
 
 def walk_order(loss: torch.Tensor, wanted: list[torch.Tensor]) -> list[str]:
     """Names of the nodes in the order of the walk."""
-    steps, _, _ = _C.walk([loss], wanted)
+    steps, _, _ = _C.walk([loss], wanted, False)
     return [step[0] for step in steps]
 
 
@@ -70,13 +70,13 @@ def test_only_nodes_on_a_path_to_a_wanted_tensor_run(seed: int) -> None:
         pytest.fail("the program depends on no leaf")
     wanted = reached[:1]
     expected = [name for name, _ in engine_order(program.loss, inputs=wanted)]
-    steps, _, _ = _C.walk([program.loss], wanted)
+    steps, _, _ = _C.walk([program.loss], wanted, False)
     assert [step[0] for step in steps] == expected
 
 
 def test_a_walk_runs_nothing_and_keeps_the_graph() -> None:
     program = run_program(3)
-    _C.walk([program.loss], backbind.leaves(program.loss))
+    _C.walk([program.loss], backbind.leaves(program.loss), False)
     assert all(leaf.grad is None for leaf in program.leaves)
     program.loss.backward()
 
@@ -85,7 +85,7 @@ def test_a_very_deep_graph_is_walked_without_recursion() -> None:
     value = leaf = torch.ones(1, requires_grad=True)
     for _ in range(200_000):
         value = value.neg()
-    steps, _, _ = _C.walk([value], [leaf])
+    steps, _, _ = _C.walk([value], [leaf], False)
     assert len(steps) == 200_001
     del steps
     # Freeing a deep graph is torch's own business; it does so without recursion too.
@@ -95,24 +95,24 @@ def test_a_very_deep_graph_is_walked_without_recursion() -> None:
 def test_a_tensor_without_grad_is_refused() -> None:
     with pytest.raises(RuntimeError) as caught:
         backbind.leaves([torch.ones(2)])
-    assert str(caught.value) == "element 0 of roots does not require grad and has no grad_fn"
+    assert str(caught.value) == "element 0 of outputs does not require grad and does not have a grad_fn"
 
 
 @pytest.mark.parametrize(
     ("roots", "message"),
     [
-        ((torch.ones(1, requires_grad=True),), "roots must be a list of tensors, got tuple"),
-        ([3], "roots must be tensors, element 0 is a int"),
+        ((torch.ones(1, requires_grad=True),), "outputs must be a list of tensors, got tuple"),
+        ([3], "outputs must be tensors, element 0 is a int"),
     ],
 )
 def test_what_is_no_tensor_is_refused(roots: object, message: str) -> None:
     with pytest.raises(TypeError) as caught:
-        _C.walk(roots, [])  # type: ignore[arg-type]
+        _C.walk(roots, [], False)  # type: ignore[arg-type]
     assert str(caught.value) == message
 
 
 def test_a_leaf_may_be_a_root() -> None:
     leaf = torch.ones(2, requires_grad=True)
-    steps, roots, gradients = _C.walk([leaf], [leaf])
-    assert [step[:4] for step in steps] == [("torch::autograd::AccumulateGrad", None, 1, False)]
-    assert (roots, gradients) == ([(0, 0)], [(0, 0)])
+    steps, roots, gradients = _C.walk([leaf], [leaf], False)
+    assert [step[:5] for step in steps] == [("torch::autograd::AccumulateGrad", None, None, 1, False)]
+    assert (roots, gradients) == ([(0, 0, ([2], torch.float32, None))], [(0, 0)])

@@ -29,29 +29,38 @@ def test_sparse_and_dense_add_in_either_order() -> None:
 
 
 def test_a_gradient_is_summed_to_the_shape_of_its_value() -> None:
-    fitted = OPS.fit_gradient(torch.ones(2, 3, 4), [3, 1], torch.float32)
-    assert torch.equal(fitted, torch.full((3, 1), 8.0))
+    valid = OPS.validate_grad(torch.ones(2, 3, 4), [3, 1], torch.float32)
+    assert torch.equal(valid, torch.full((3, 1), 8.0))
 
 
 def test_a_gradient_takes_the_dtype_of_its_value() -> None:
-    fitted = OPS.fit_gradient(torch.ones(2), [2], torch.float64)
-    assert fitted.dtype is torch.float64
+    assert OPS.validate_grad(torch.ones(2), [2], torch.float64).dtype is torch.float64
 
 
-def test_a_gradient_that_fits_is_handed_through() -> None:
+def test_a_gradient_keeps_its_dtype_where_any_will_do() -> None:
+    assert OPS.validate_grad(torch.ones(2).double(), [2], None).dtype is torch.float64
+
+
+def test_only_a_gradient_of_no_dimensions_changes_its_device() -> None:
+    meta = torch.device("meta")
+    assert OPS.validate_grad(torch.ones(2), [], torch.float32, meta).device == meta
+    assert OPS.validate_grad(torch.ones(2), [2], torch.float32, meta).device == torch.device("cpu")
+
+
+def test_a_gradient_that_is_valid_is_handed_through() -> None:
     gradient = torch.ones(2)
-    assert OPS.fit_gradient(gradient, [2], torch.float32) is gradient
-    assert OPS.fit_gradient(None, [2], torch.float32) is None
+    assert OPS.validate_grad(gradient, [2], torch.float32) is gradient
+    assert OPS.validate_grad(None, [2], torch.float32) is None
 
 
 def test_a_gradient_that_cannot_be_reduced_is_refused() -> None:
     with pytest.raises(RuntimeError) as caught:
-        OPS.fit_gradient(torch.ones(2, 3), [2], torch.float32)
+        OPS.validate_grad(torch.ones(2, 3), [2], torch.float32)
     message = "a gradient of shape [2, 3] cannot be reduced to the shape [2] of its value"
     assert str(caught.value).splitlines()[0] == message
 
 
 def test_the_root_gradient_is_implicit_unless_given() -> None:
     given, implicit = torch.tensor(2.0), torch.tensor(1.0)
-    assert OPS.root_gradient(given, implicit) is given
-    assert OPS.root_gradient(None, implicit) is implicit
+    assert OPS.root_gradient(given, implicit, [], torch.float32, 0) is given
+    assert OPS.root_gradient(None, implicit, [], torch.float32, 0) is implicit

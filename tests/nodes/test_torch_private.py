@@ -17,6 +17,7 @@ import pytest
 import torch
 from backbind import _C
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from codegen.installed.locate import TorchInstall
 from tests.conftest import REPOSITORY
@@ -38,6 +39,7 @@ _TESTED = {
     "NodeLock",
     "find_current_node",
     "CurrentNodeGuard",
+    "call_python_dispatcher",
 }
 
 
@@ -437,3 +439,21 @@ def test_apply_can_be_called_from_outside_of_a_backward() -> None:
     (gradient,) = backbind.ops.TanhBackward0.delegate([torch.ones(2)], [True], torch.full((2,), 0.5))
     assert gradient is not None
     assert gradient.tolist() == [0.75, 0.75], "a generated node's apply is no longer a function of its fields"
+
+
+# call_python_dispatcher
+
+
+def test_the_dispatcher_in_python_takes_a_call_before_dispatch() -> None:
+    def product(grad: Tensor, other: Tensor) -> list[Tensor]:
+        gradients: list[Tensor] = torch.ops.backbind.MulBackward0(
+            [grad], [True, True], other, other.dtype, other, other.dtype
+        )
+        return gradients
+
+    graph = make_fx(product, pre_dispatch=True)(torch.ones(2), torch.ones(2)).graph
+    called = [node.target for node in graph.nodes if node.op == "call_function"]
+    assert torch.ops.backbind.MulBackward0.default in called, (
+        "PyInterpreter::python_dispatcher no longer calls the mode that traces before dispatch "
+        "(call_python_dispatcher)"
+    )

@@ -1,0 +1,118 @@
+"""The graph module of a traced backward: how it is called, copied, moved and stored."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.graph_module import reduce_graph_module
+
+from backbind import _C
+from backbind._saved_tensors import SavedTensor
+from backbind._torch_private import skip_frame, skip_frames
+
+
+@skip_frames
+def check_used(gradients: Iterable[object]) -> None:
+    """Raises torch.autograd.grad's error where an input has no gradient."""
+    for position, gradient in enumerate(gradients):
+        if gradient is None:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {position} appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior."
+            )
+
+
+class TracedBackward(fx.GraphModule):
+    """The graph module of a backward.
+
+    It runs, prints as Python, pickles and loads like any graph module; loading imports backbind, so that its operators
+    are there. It runs without grad mode, as ``loss.backward()`` does: some formulas compute otherwise (and round
+    otherwise) where their own gradient may be wanted.
+
+    Buffers lie on the storage of the tensors that the forward saved. A call raises eager's error where one of them was
+    changed in place since; so does whatever copies them (``copy.deepcopy``, ``pickle``, ``.to()``), because the copy
+    would hold other values than the forward saved. A copy owns its buffers and checks nothing.
+    """
+
+    _saved_tensors: tuple[SavedTensor, ...] = ()
+    _allow_unused: bool = True
+
+    def watch(self, saved_tensors: Iterable[SavedTensor], *, allow_unused: bool) -> None:
+        """Tell what every call has to check: buffers that others may change, and whether each input has a gradient."""
+        self._saved_tensors = tuple(saved_tensors)
+        self._allow_unused = allow_unused
+
+    def _numbers(self) -> dict[str, torch.Tensor]:
+        """Buffers that stand for Python numbers: they do not decide about the dtype of a result, unlike any copy."""
+        return {name: one for name, one in self.named_buffers() if _C.is_wrapped_number(one)}
+
+    def _mark_numbers(self, names: Iterable[str]) -> None:
+        for name in names:
+            _C.mark_wrapped_number(self.get_buffer(name))
+
+    # torch.compile leaves this frame to Python, so that a compiled graph checks at every call, too.
+    @skip_frame
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._check_saved_tensors()
+        with torch.no_grad():
+            gradients = super().__call__(*args, **kwargs)
+        if not self._allow_unused:
+            check_used(gradients.values() if isinstance(gradients, dict) else gradients)
+        return gradients
+
+    @skip_frames
+    def _check_saved_tensors(self) -> None:
+        buffers = self._buffers
+        for saved in self._saved_tensors:
+            # Where a user has put another tensor in its place, that one is the user's own.
+            if saved.has_changed() and buffers.get(saved.buffer) is saved.tensor:
+                raise saved.error()
+
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> TracedBackward:
+        self._check_saved_tensors()
+        numbers = self._numbers()
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._buffers.update(numbers)  # which have no device, and whose dtype does not matter
+        self._saved_tensors = tuple(
+            saved for saved in self._saved_tensors if self._buffers.get(saved.buffer) is saved.tensor
+        )
+        return self
+
+    def __copy__(self) -> TracedBackward:
+        copied = TracedBackward(self, copy.copy(self.graph), "TracedBackward")
+        copied.watch(self._saved_tensors, allow_unused=self._allow_unused)
+        return copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TracedBackward:
+        self._check_saved_tensors()
+        copied = super().__deepcopy__(memo)
+        assert isinstance(copied, TracedBackward)
+        copied.watch((), allow_unused=self._allow_unused)
+        copied._mark_numbers(self._numbers())
+        return copied
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        self._check_saved_tensors()
+        _, (body, import_block) = super().__reduce__()
+        own = {"_saved_tensors", "_allow_unused"}
+        return load_traced_backward, (
+            {name: value for name, value in body.items() if name not in own},
+            import_block,
+            self._allow_unused,
+            tuple(self._numbers()),
+        )
+
+
+def load_traced_backward(
+    body: dict[Any, Any], import_block: str, allow_unused: bool, numbers: tuple[str, ...]
+) -> TracedBackward:
+    """Rebuilds a pickled TracedBackward."""
+    module: Any = reduce_graph_module(body, import_block)
+    loaded = TracedBackward(module, module.graph, "TracedBackward")
+    loaded.watch((), allow_unused=allow_unused)
+    loaded._mark_numbers(numbers)
+    return loaded
