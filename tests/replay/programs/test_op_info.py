@@ -13,12 +13,14 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from tests.oracle.graph_walk import reachable_nodes, tensors_with_history
 from tests.oracle.opinfo_programs import dense_programs
 from tests.oracle.outcome import SEED
 from tests.oracle.programs import Forward, Program, parameters
-from tests.replay.programs.gradient_ways import WAYS, Way, run_way
+from tests.replay.programs.gradient_ways import WAYS, Way, into_leaves, run_way
 from tests.replay.programs.observations import log_difference
 from tests.replay.programs.runs import run_untouched
+from tests.replay.programs.slow_paths import unexpected_reasons
 
 PROGRAMS = dense_programs()
 FIRST_DTYPE = list({program.name.rpartition("-")[0]: program for program in reversed(PROGRAMS)}.values())
@@ -99,4 +101,21 @@ def compare(forward: Forward, way: Way, tally: Counter[str]) -> list[str] | None
     stats = session.stats
     if (stats.captures, stats.replays, stats.fallbacks) != (captures, captures, 0):
         found.append(f"after {captures} captures the second run was no replay: {stats}")
+    if way is into_leaves:
+        found += unexpected_reasons(stats.slow_path_reasons, is_dense_and_real=is_dense_and_real(forward))
     return found
+
+
+def is_dense_and_real(forward: Forward) -> bool:
+    """Whether all that goes in, comes out and lies between is what formulas take."""
+    assert isinstance(forward, partial)
+    torch.manual_seed(SEED)
+    results = forward()
+    involved = (*tree_leaves((forward.args, forward.keywords)), *tree_leaves(results))
+    tensors = [one for one in involved if isinstance(one, torch.Tensor)]
+    nodes = reachable_nodes(one.grad_fn for one in tensors_with_history(results) if one.grad_fn is not None)
+    between = [metadata for node in nodes for metadata in node._input_metadata]
+    return not (
+        any(one.is_complex() or one.layout != torch.strided or one.is_nested for one in tensors)
+        or any(one.dtype.is_complex or one.is_nested_tensor for one in between)
+    )
