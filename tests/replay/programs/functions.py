@@ -118,6 +118,31 @@ class WithInnerBackward(torch.autograd.Function):
         return None, inner.grad
 
 
+class WithInnerBackwardIntoLeaves(torch.autograd.Function):
+    """Runs a backward inside its backward, into leaves that the outer one reaches, too.
+
+    The accumulators of all leaves have one place in the engine's order, so how they come out of its heap depends on
+    what else is in it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, log: Log, value: torch.Tensor, *leaves: torch.Tensor) -> torch.Tensor:
+        ctx.log = log
+        ctx.leaves = leaves
+        return value * sum((leaf.sum() for leaf in leaves), torch.zeros(()))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> tuple[Any, ...]:
+        wanted = [leaf for leaf in ctx.leaves if leaf.requires_grad]
+        if wanted:
+            with torch.enable_grad():
+                torch.stack([(leaf * leaf).sum() for leaf in wanted]).sum().backward()
+        ctx.log.add(
+            "backward of WithInnerBackwardIntoLeaves", [gradient, *(leaf.grad for leaf in ctx.leaves)]
+        )
+        return None, gradient, *(gradient.sum().expand(leaf.shape) for leaf in ctx.leaves)
+
+
 class Fails(torch.autograd.Function):
     """Whose backward raises."""
 

@@ -23,6 +23,9 @@ DOES = (
     "add a hook",
     "remove itself",
     "remove the first",
+    "remove the last",
+    "add a hook on a leaf",
+    "add a hook on a node",
     "reentrant backward",
     "final callback",
     "clear a gradient",
@@ -132,6 +135,17 @@ class Hooks:
             self.handles[place].remove()
         elif does == "remove the first" and self.handles:
             self.handles[0].remove()
+        elif does == "remove the last" and self.handles:
+            self.handles[-1].remove()
+        elif does == "add a hook on a leaf" and calls == 1:
+            wanted = [leaf for leaf in self.leaves if leaf.requires_grad]
+            if wanted:
+                self.register("tensor", "double", wanted[0], wanted[0])
+                self.register("post-accumulate", "nothing", wanted[-1], wanted[-1])
+        elif does == "add a hook on a node" and calls == 1:
+            wanted = [leaf for leaf in self.leaves if leaf.requires_grad]
+            if wanted:
+                self.register("before node", "nothing", wanted[0], wanted[0])
         elif does == "reentrant backward" and self._depth < _DEEPEST:
             self._depth += 1
             try:

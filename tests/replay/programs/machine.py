@@ -12,7 +12,9 @@ from typing import TypeVar
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from tests.oracle.adversarial import special_values
 from tests.oracle.outcome import SEED
+from tests.replay.programs.changes import CHANGES
 from tests.replay.programs.hooks import Hooks
 from tests.replay.programs.lifetimes import Lifetimes, Packed
 from tests.replay.programs.observations import Log
@@ -99,18 +101,17 @@ class _Machine:
         torch.default_generator.manual_seed(SEED)
         for place in range(len(self._leaves)) if step.clears is None else step.clears:
             _at(self._leaves, place).grad = None
-        self._values = [
-            torch.randn(step.rows, WIDTH, dtype=torch.float64, generator=self._generator).requires_grad_(
-                "data" not in self._program.frozen
-            )
-        ]
+        data = torch.randn(step.rows, WIDTH, dtype=torch.float64, generator=self._generator)
+        if step.special:
+            data.copy_(special_values(data.dtype, data.numel(), step.rows).view_as(data))
+        self._values = [data.requires_grad_("data" not in self._program.frozen)]
         before = [leaf.grad for leaf in self._leaves]
         with torch.enable_grad():
             self._statements(step.before)
             self._statements(self._program.statements)
-            if step.writes_to is not None:
-                with torch.no_grad():
-                    self._trying("writing", lambda: _at(self._values, step.writes_to or 0).add_(1))
+            for change in step.changes:
+                value = _at(self._values, change.at)
+                self._trying(change.does, partial(CHANGES[change.does], value))
             self._ask(step.ask)
             if step.ask.again:
                 self._log.add("again")

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import torch
 from torch.nn import functional
 
+from tests.oracle.adversarial import special_values
 from tests.replay.programs import functions
 from tests.replay.programs.functions import apply
 from tests.replay.programs.observations import Log
@@ -46,6 +47,37 @@ def _views_written_to(c: Context, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     left.mul_(b)
     right.add_(left)
     return left, right
+
+
+def _view_of_base_written_to(c: Context, a: Tensor, b: Tensor) -> Tensor:
+    """The node of the view is made anew when it is asked for, after nodes that use its gradient's way were made."""
+    whole = a * 1.5
+    view = whole[:, ::2]
+    whole.mul_(b)
+    return view.repeat(1, 2) * whole
+
+
+def _base_written_to_through_columns(c: Context, a: Tensor, b: Tensor) -> Tensor:
+    whole = a * 1
+    first = whole[..., 0]
+    whole[..., 1] += b[..., 0]
+    whole[..., 0] += first * 2
+    return whole + first.unsqueeze(-1)
+
+
+def _with_infinities(c: Context, a: Tensor, b: Tensor) -> Tensor:
+    special = special_values(a.dtype, a.numel(), 1).view(a.shape)
+    return torch.where(b > 0, a * special, a)
+
+
+def _complex_one(c: Context, a: Tensor, b: Tensor) -> Tensor:
+    pairs = torch.complex(a, b)
+    return (torch.add(pairs * (1 + 0j), pairs.conj(), alpha=1 + 0j) - pairs.pow(1)).imag
+
+
+def _complex_infinities(c: Context, a: Tensor, b: Tensor) -> Tensor:
+    special = special_values(torch.complex128, a.numel(), 2).view(a.shape)
+    return (torch.complex(a, b) * special + torch.complex(b, a)).real
 
 
 def _split(c: Context, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
@@ -153,11 +185,16 @@ OPERATIONS: dict[str, Operation] = {
     "in place on a view of a value": lambda c, a, b: a[:, ::2].mul_(2)[:, :1] * b,
     "put": _index_put,
     "put, accumulated": _accumulating_index_put,
+    "view of a base written to": _view_of_base_written_to,
+    "columns written to": _base_written_to_through_columns,
     "copy": lambda c, a, b: torch.zeros_like(a).copy_(b),
     "fill": lambda c, a, b: a.clone().fill_(c.scalar),
     # the rest
     "complex": _complex,
     "conjugate views": _conjugate_views,
+    "complex one": _complex_one,
+    "complex infinities": _complex_infinities,
+    "infinities": _with_infinities,
     "detach": lambda c, a, b: a.detach(),
     "clone": lambda c, a, b: a.clone(),
     "constant": lambda c, a, b: torch.ones_like(a),
@@ -168,6 +205,9 @@ OPERATIONS: dict[str, Operation] = {
     "no gradient": lambda c, a, b: apply(functions.NoGradient, c.log, a),
     "other dtype": lambda c, a, b: apply(functions.OtherDtype, c.log, c.vector, a),
     "inner backward": lambda c, a, b: apply(functions.WithInnerBackward, c.log, a),
+    "inner backward into leaves": lambda c, a, b: apply(
+        functions.WithInnerBackwardIntoLeaves, c.log, a, c.vector, c.matrix, c.scalar
+    ),
 }
 
 RARE: dict[str, Operation] = {

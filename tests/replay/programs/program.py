@@ -81,6 +81,14 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Change:
+    """Something that is done to a value between forward and backward."""
+
+    does: str
+    at: int = 0
+
+
+@dataclass(frozen=True)
 class Step:
     """One run of the forward, and what is asked for then."""
 
@@ -91,8 +99,10 @@ class Step:
     """Leaves whose .grad is set to None before; None stands for all of them."""
     before: tuple[Hook | Unhook, ...] = ()
     """What changes between the steps: hooks on leaves stay for the later ones."""
-    writes_to: int | None = None
-    """The value that is written to in place between forward and backward."""
+    special: bool = False
+    """Whether the data has infinities, NaN, zeros of both signs, subnormals and the like."""
+    changes: tuple[Change, ...] = ()
+    """What is done between forward and backward."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from tests.replay.programs.changes import CHANGES
 from tests.replay.programs.hooks import DOES, FAILS, KINDS
 from tests.replay.programs.machine import LEAVES
 from tests.replay.programs.operations import OPERATIONS, RARE
 from tests.replay.programs.program import (
     Ask,
     Branch,
+    Change,
     Checkpoint,
     Do,
     Hook,
@@ -51,9 +53,14 @@ def _nested(inner: SearchStrategy[Statement]) -> SearchStrategy[Statement]:
 
 statements = st.one_of(_plain, _plain, _plain, _plain, _nested(st.one_of(_plain, _nested(_plain))))
 
+changes = st.builds(Change, st.sampled_from(tuple(CHANGES)), _places)
+
+_roots = st.lists(st.integers(-4, -1), min_size=1, max_size=3).map(tuple)
+_with_one_twice = _roots.map(lambda roots: (*roots, roots[0]))
+
 asks = st.builds(
     Ask,
-    roots=st.lists(st.integers(-4, -1), min_size=1, max_size=3).map(tuple),
+    roots=st.one_of(_roots, _roots, _roots, _with_one_twice),
     summed=st.booleans(),
     inputs=st.one_of(st.none(), st.none(), st.lists(_places, min_size=1, max_size=3).map(tuple)),
     grad=st.sampled_from((False, False, True)),
@@ -69,7 +76,10 @@ steps = st.builds(
     takes_branches=st.booleans(),
     clears=st.one_of(st.just(()), st.none(), st.lists(st.integers(0, 3), max_size=2).map(tuple)),
     before=st.lists(st.one_of(hooks, hooks, unhooks), max_size=2).map(tuple),
-    writes_to=st.one_of(st.none(), st.none(), st.none(), _places),
+    special=st.sampled_from((False, False, False, True)),
+    changes=st.one_of(
+        st.just(()), st.just(()), st.just(()), st.lists(changes, min_size=1, max_size=2).map(tuple)
+    ),
 )
 
 programs = st.builds(

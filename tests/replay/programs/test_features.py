@@ -8,16 +8,30 @@ import backbind
 import pytest
 import torch
 
+from tests.replay.programs.changes import CHANGES
 from tests.replay.programs.hooks import DOES, FAILS, KINDS
 from tests.replay.programs.machine import run_program
 from tests.replay.programs.operations import ALL, RARE
-from tests.replay.programs.program import Ask, Branch, Checkpoint, Do, Hook, Program, Saving, Statement, Step
+from tests.replay.programs.program import (
+    Ask,
+    Branch,
+    Change,
+    Checkpoint,
+    Do,
+    Hook,
+    Program,
+    Saving,
+    Statement,
+    Step,
+)
 from tests.replay.programs.random_programs import SAVINGS
 from tests.replay.programs.test_random_programs import check
 
 ASKS = {
     "backward": Ask(),
     "two roots with gradients": Ask((-1, -2), summed=False),
+    "one root twice": Ask((-1, -1), summed=False),
+    "one root again behind another": Ask((-1, -2, -1), summed=False),
     "inputs": Ask(inputs=(0, 5)),
     "grad": Ask(grad=True),
     "grad of some": Ask(grad=True, inputs=(0, 5, 4)),
@@ -55,7 +69,7 @@ def test_operation_runs(operation: str) -> None:
         assert raised == []
 
 
-@pytest.mark.parametrize("ask", ["backward", "grad of some", "second order", "retained"])
+@pytest.mark.parametrize("ask", ["backward", "grad of some", "second order", "retained", "one root twice"])
 @pytest.mark.parametrize("place", [0, -1], ids=["leaf", "value"])
 @pytest.mark.parametrize("does", [*DOES, *FAILS])
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,9 +100,24 @@ def test_checkpoint(reentrant: bool, ask: str) -> None:
 
 
 @pytest.mark.parametrize("place", range(6))
-def test_value_that_was_written_to(place: int) -> None:
+@pytest.mark.parametrize("does", CHANGES)
+def test_value_that_was_changed(does: str, place: int) -> None:
     program = program_around(Do("mul", (-1, -2)))
-    check(Program(program.statements, (Step(), Step(writes_to=place), Step())))
+    check(Program(program.statements, (Step(), Step(changes=(Change(does, place),)), Step())))
+
+
+@pytest.mark.parametrize("does", CHANGES)
+def test_changes_happen(does: str) -> None:
+    """One that raised would show nothing."""
+    program = program_around(Do("mul", (-1, -2)))
+    events = run_program(Program(program.statements, (Step(changes=(Change(does, 0),)),))).events
+    assert [event.what for event in events if event.what.startswith(f"{does} raised")] == []
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+def test_special_values(ask: Ask) -> None:
+    program = program_around(Do("infinities", (-1, -2)), Do("complex infinities", (-1, -2)))
+    check(Program(program.statements, (Step(ask, special=True), Step(ask), Step(ask, rows=3, special=True))))
 
 
 def test_gradients_are_summed_in_place_where_eager_does() -> None:
