@@ -90,7 +90,7 @@ GRADIENT_OF: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _outcome(call: Callable[[], Any]) -> list[Tensor | None] | tuple[str, str]:
+def _outcome(call: Callable[[], list[Tensor | None]]) -> list[Tensor | None] | tuple[str, str]:
     try:
         return call()
     except Exception as error:  # what a delegate refuses, the formulas refuse in its words

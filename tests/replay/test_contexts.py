@@ -275,8 +275,8 @@ def test_tasks_beside_a_process_that_is_enabled() -> None:
 
 def test_many_tasks_in_many_threads() -> None:
     def loop() -> list[list[int]]:
-        async def task(i: int) -> list[list[int]]:
-            found = []
+        async def task(i: int) -> list[int]:
+            found: list[int] = []
             for _ in range(3):
                 with backbind.capture() as session:
                     await asyncio.sleep(0)
