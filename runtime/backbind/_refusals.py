@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from backbind._walk import Walk, WalkStep
 
 
@@ -17,6 +19,7 @@ _KINDS = {
     "cpp": "a C++ function that is not of derivatives.yaml",
 }
 _UNPACK_HOOKS = "saved tensors with unpack hooks"
+_SYMBOLS = "sizes that are symbols, as jagged tensors have"
 
 _ADVICE_HOOKS = "hooks are a user's code: remove them before the trace"
 _ADVICE_NODES = (
@@ -27,6 +30,7 @@ _ADVICE_UNPACK_HOOKS = (
     "unpack hooks (of torch.autograd.graph.saved_tensors_hooks, save_on_cpu, checkpoint) are a user's code, which may "
     "recompute and change things: trace(..., unpack_hooks=True) calls each once, as one backward would"
 )
+_ADVICE_SYMBOLS = "a graph holds sizes as numbers: trace a backward over padded or separate tensors"
 _ADVICE_CAPTURE = "backbind.capture() runs all of this as eager does"
 
 
@@ -54,3 +58,12 @@ def _problems(step: WalkStep, unpack_hooks: bool) -> Iterator[tuple[str, str]]:
         yield _KINDS[step.kind], _ADVICE_NODES
     if step.has_unpack_hooks and not unpack_hooks:
         yield _UNPACK_HOOKS, _ADVICE_UNPACK_HOOKS
+    expected = [target.expected for target in step.targets if target is not None]
+    if _has_symbols(step.packed) or _has_symbols([one.sizes for one in expected if one is not None]):
+        yield _SYMBOLS, _ADVICE_SYMBOLS
+
+
+def _has_symbols(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_has_symbols(item) for item in value)
+    return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool)

@@ -112,6 +112,16 @@ def test_parameters_inside_a_reentrant_checkpoint_are_not_used() -> None:
     assert str(traced.value) == str(eager.value)
 
 
+def test_sizes_that_are_symbols_are_refused() -> None:
+    values = [torch.ones(2, 3), torch.ones(4, 3)]
+    jagged = torch.nested.nested_tensor(values, layout=torch.jagged, requires_grad=True)
+    assert refusal((jagged * 2).values().sum(), [jagged]) == (
+        "  step 1, NestedGetValuesBackward0: sizes that are symbols, as jagged tensors have\n"
+        "  step 2, MulBackward0: sizes that are symbols, as jagged tensors have\n"
+        "a graph holds sizes as numbers: trace a backward over padded or separate tensors;"
+    )
+
+
 def test_a_freed_graph_raises_eagers_error() -> None:
     value = leaf(3)
     loss = value.exp().sum()
