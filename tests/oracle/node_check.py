@@ -208,8 +208,9 @@ class NodeCheck:
 
     def _traces(self, grads: list[torch.Tensor]) -> None:
         given = self._given(grads)
-        if self._is_symbolic or not self._call(given, self._needed).ok:
-            return
+        with torch.no_grad():
+            if self._is_symbolic or not self._call(given, self._needed).ok:
+                return
         found = traced_differences(self._operator, given, self._needed, self._saved)
         if found is None:
             return
@@ -301,8 +302,12 @@ class NodeCheck:
 def _same_numbers(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.layout != torch.strided or one.is_nested:
         return not tensor_difference(one, other)
-    # A clone need not have the strides of what shares memory with itself.
-    return not tensor_difference(one.contiguous(), other.detach().contiguous())
+    return not tensor_difference(_plain_copy(one), _plain_copy(other))
+
+
+def _plain_copy(tensor: torch.Tensor) -> torch.Tensor:
+    # A clone need not have the strides of what shares memory with itself, nor the flags of what is a view.
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
 def _requiring_grad(tensor: torch.Tensor) -> torch.Tensor:
