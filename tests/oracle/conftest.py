@@ -30,18 +30,18 @@ class ProgramRunner:
         """
         stood_in = program.source == "stand_in"
         checker = self.stand_in if stood_in else self.real
-        tally = checker.tally
-        before = tally.counts()
-        tally.begin()
+        before = checker.tally.counts()
+        checker.tally.exercised.clear()
         disagreements = check_program(checker, program, limit)
-        self.findings.counts.update(tally.counts() - before)
-        self.findings.add(tally.met, tally.covered, stood_in=stood_in)
+        exercised = set(checker.tally.exercised)
+        self.findings.counts.update(checker.tally.counts() - before)
+        (self.findings.with_stand_ins if stood_in else self.findings.exercised).update(exercised)
         if limit is None:
             self.findings.ran.setdefault(program.source, set()).add(program.name)
             self.findings.sizes[program.source] = size
         listed = "\n".join(map(str, disagreements[:20]))
         assert not disagreements, f"{len(disagreements)} disagreements, the first ones:\n{listed}"
-        return set(tally.met)
+        return exercised
 
 
 @pytest.fixture(scope="session")
