@@ -77,7 +77,8 @@ class NodeLock {
 };
 
 // Looks for the place where torch keeps the node that is being evaluated, for CurrentNodeGuard; only the first call
-// looks. Returns whether it is known. Uses that it is a thread-local variable of the library that has get_current_node.
+// looks, in a thread of its own, so the caller must not hold the GIL. Returns whether it is known. Uses that it is a
+// thread-local variable of the library that has get_current_node.
 bool find_current_node();
 
 // Sets the node that get_current_node and torch._C._current_autograd_node give, and restores it; does what

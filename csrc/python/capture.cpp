@@ -172,7 +172,11 @@ PyObject* is_capturing(PyObject* /*module*/, PyObject* /*unused*/) {
 
 PyObject* take_engine_entry(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded([]() -> PyObject* {
-    backbind::take_engine_entry();
+    {
+      // The first time, a node is evaluated in another thread, which wants the GIL in anomaly mode.
+      const GilReleased released;
+      backbind::take_engine_entry();
+    }
     Py_RETURN_NONE;
   });
 }

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.processes import run_python
 from tests.replay.differential import Run, assert_same_as_eager
 from tests.replay.test_inside_hooks import WHERE, backward_with, queue_callback
 from tests.replay.test_threads import together
@@ -113,6 +114,23 @@ def test_the_very_node_is_given() -> None:
     with backbind.capture():
         y.sum().backward()
     assert seen == [y.grad_fn]
+
+
+def test_capture_may_be_entered_first_in_anomaly_mode() -> None:
+    """The node that looks for the place of the current node asks Python for a traceback then."""
+    run_python(
+        "-c",
+        "import torch, backbind\n"
+        "x = torch.ones(2, requires_grad=True)\n"
+        "with torch.autograd.detect_anomaly(), backbind.capture():\n"
+        "    x.exp().sum().backward()\n"
+        "seen = []\n"
+        "y = x.exp()\n"
+        "y.register_hook(lambda _: seen.append(torch._C._current_autograd_node() is y.grad_fn))\n"
+        "with backbind.capture():\n"
+        "    y.sum().backward()\n"
+        "assert seen == [True]\n",
+    )
 
 
 @pytest.fixture
