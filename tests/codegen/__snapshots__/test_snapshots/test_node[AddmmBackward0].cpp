@@ -165,7 +165,6 @@ const Binding AddmmBackward0_binding{
     3,
     1,
     true,
-    false,
     AddmmBackward0_arguments,
     &AddmmBackward0_apply_functional_ivalue,
     &AddmmBackward0_apply_delegate_ivalue,

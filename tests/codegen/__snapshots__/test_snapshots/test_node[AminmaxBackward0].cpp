@@ -67,7 +67,6 @@ const Binding AminmaxBackward0_binding{
     1,
     2,
     false,
-    true,
     AminmaxBackward0_arguments,
     &AminmaxBackward0_apply_functional_ivalue,
     &AminmaxBackward0_apply_functional_ivalue,

@@ -54,7 +54,6 @@ const Binding AsStridedBackward0_binding{
     1,
     1,
     false,
-    true,
     AsStridedBackward0_arguments,
     &AsStridedBackward0_apply_functional_ivalue,
     &AsStridedBackward0_apply_functional_ivalue,

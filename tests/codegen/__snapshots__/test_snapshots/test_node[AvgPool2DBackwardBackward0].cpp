@@ -69,7 +69,6 @@ const Binding AvgPool2DBackwardBackward0_binding{
     2,
     1,
     false,
-    false,
     AvgPool2DBackwardBackward0_arguments,
     &AvgPool2DBackwardBackward0_apply_functional_ivalue,
     &AvgPool2DBackwardBackward0_apply_functional_ivalue,

@@ -147,7 +147,6 @@ const Binding BatchNormWithUpdateBackward0_binding{
     3,
     1,
     true,
-    false,
     BatchNormWithUpdateBackward0_arguments,
     &BatchNormWithUpdateBackward0_apply_functional_ivalue,
     &BatchNormWithUpdateBackward0_apply_delegate_ivalue,

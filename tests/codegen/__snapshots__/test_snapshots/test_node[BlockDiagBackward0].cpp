@@ -50,7 +50,6 @@ const Binding BlockDiagBackward0_binding{
     1,
     1,
     false,
-    false,
     BlockDiagBackward0_arguments,
     &BlockDiagBackward0_apply_functional_ivalue,
     &BlockDiagBackward0_apply_functional_ivalue,

@@ -55,7 +55,6 @@ const Binding CatBackward0_binding{
     1,
     1,
     false,
-    false,
     CatBackward0_arguments,
     &CatBackward0_apply_functional_ivalue,
     &CatBackward0_apply_functional_ivalue,

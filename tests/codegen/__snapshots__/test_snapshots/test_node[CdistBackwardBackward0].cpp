@@ -98,7 +98,6 @@ const Binding CdistBackwardBackward0_binding{
     4,
     1,
     true,
-    false,
     CdistBackwardBackward0_arguments,
     &CdistBackwardBackward0_apply_functional_ivalue,
     &CdistBackwardBackward0_apply_delegate_ivalue,

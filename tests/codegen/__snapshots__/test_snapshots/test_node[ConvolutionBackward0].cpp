@@ -143,7 +143,6 @@ const Binding ConvolutionBackward0_binding{
     3,
     1,
     true,
-    false,
     ConvolutionBackward0_arguments,
     &ConvolutionBackward0_apply_functional_ivalue,
     &ConvolutionBackward0_apply_delegate_ivalue,

@@ -116,7 +116,6 @@ const Binding DivBackward2_binding{
     2,
     1,
     true,
-    false,
     DivBackward2_arguments,
     &DivBackward2_apply_functional_ivalue,
     &DivBackward2_apply_delegate_ivalue,

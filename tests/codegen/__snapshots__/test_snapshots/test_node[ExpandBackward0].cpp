@@ -79,7 +79,6 @@ const Binding ExpandBackward0_binding{
     1,
     1,
     true,
-    true,
     ExpandBackward0_arguments,
     &ExpandBackward0_apply_functional_ivalue,
     &ExpandBackward0_apply_delegate_ivalue,

@@ -80,7 +80,6 @@ const Binding ExpandBackward0_copy_binding{
     1,
     1,
     true,
-    true,
     ExpandBackward0_copy_arguments,
     &ExpandBackward0_copy_apply_functional_ivalue,
     &ExpandBackward0_copy_apply_delegate_ivalue,

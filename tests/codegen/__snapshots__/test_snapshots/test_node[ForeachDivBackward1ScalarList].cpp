@@ -90,7 +90,6 @@ const Binding ForeachDivBackward1ScalarList_binding{
     1,
     -1,
     true,
-    false,
     ForeachDivBackward1ScalarList_arguments,
     &ForeachDivBackward1ScalarList_apply_functional_ivalue,
     &ForeachDivBackward1ScalarList_apply_delegate_ivalue,

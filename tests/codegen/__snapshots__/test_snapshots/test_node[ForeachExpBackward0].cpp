@@ -83,7 +83,6 @@ const Binding ForeachExpBackward0_binding{
     1,
     -1,
     true,
-    false,
     ForeachExpBackward0_arguments,
     &ForeachExpBackward0_apply_functional_ivalue,
     &ForeachExpBackward0_apply_delegate_ivalue,

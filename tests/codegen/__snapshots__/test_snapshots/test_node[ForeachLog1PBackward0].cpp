@@ -49,7 +49,6 @@ const Binding ForeachLog1PBackward0_binding{
     1,
     -1,
     false,
-    false,
     ForeachLog1PBackward0_arguments,
     &ForeachLog1PBackward0_apply_functional_ivalue,
     &ForeachLog1PBackward0_apply_functional_ivalue,

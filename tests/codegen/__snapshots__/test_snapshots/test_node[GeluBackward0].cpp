@@ -93,7 +93,6 @@ const Binding GeluBackward0_binding{
     1,
     1,
     true,
-    true,
     GeluBackward0_arguments,
     &GeluBackward0_apply_functional_ivalue,
     &GeluBackward0_apply_delegate_ivalue,

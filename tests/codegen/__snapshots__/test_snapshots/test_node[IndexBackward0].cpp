@@ -51,7 +51,6 @@ const Binding IndexBackward0_binding{
     1,
     1,
     false,
-    false,
     IndexBackward0_arguments,
     &IndexBackward0_apply_functional_ivalue,
     &IndexBackward0_apply_functional_ivalue,

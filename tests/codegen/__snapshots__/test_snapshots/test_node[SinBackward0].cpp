@@ -87,7 +87,6 @@ const Binding SinBackward0_binding{
     1,
     1,
     true,
-    true,
     SinBackward0_arguments,
     &SinBackward0_apply_functional_ivalue,
     &SinBackward0_apply_delegate_ivalue,

@@ -100,7 +100,6 @@ const Binding SumBackwardAutogradNestedTensor1_binding{
     1,
     1,
     true,
-    true,
     SumBackwardAutogradNestedTensor1_arguments,
     &SumBackwardAutogradNestedTensor1_apply_functional_ivalue,
     &SumBackwardAutogradNestedTensor1_apply_delegate_ivalue,
