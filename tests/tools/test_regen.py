@@ -264,7 +264,7 @@ def test_only_prints_the_parts_of_one_node(regen: Regen, out: Path) -> None:
     for part in parts:
         assert part["text"] in (out / part["path"]).read_text()
     block, stub, entry = (part["text"].split("\n") for part in parts)
-    assert (block[0].rstrip(" ="), block[-1]) == ("// ==== SinBackward0", "    &SinBackward0_step};")
+    assert (block[0].rstrip(" ="), block[-1]) == ("// ==== SinBackward0", "    SinBackward0_step_operators};")
     assert (stub[0], stub[-1]) == (
         "class _SinBackward0(FunctionalOperator, Protocol):",
         "SinBackward0: _SinBackward0",
