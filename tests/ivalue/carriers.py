@@ -38,6 +38,11 @@ def _x(dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.ones(2, 3, dtype=dtype, requires_grad=True)
 
 
+def _lengths() -> Tensor:
+    """Segments of one row each, of what `_x` gives."""
+    return torch.ones(2, dtype=torch.int64)
+
+
 @dataclass(frozen=True)
 class Carrier:
     """How values of one row travel."""
@@ -246,7 +251,7 @@ CARRIERS: tuple[Carrier, ...] = (
         "optional_scalar",
         "SegmentReduceBackward0",
         ("initial",),
-        lambda value: aten.segment_reduce(_x(), "sum", initial=value),
+        lambda value: aten.segment_reduce(_x(), "sum", lengths=_lengths(), initial=value),
         optional(NUMBERS),
     ),
     Carrier(
@@ -303,7 +308,7 @@ CARRIERS: tuple[Carrier, ...] = (
         "string",
         "SegmentReduceBackward0",
         ("reduce",),
-        lambda value: aten.segment_reduce(_x(), value),
+        lambda value: aten.segment_reduce(_x(), value, lengths=_lengths()),
         TEXTS,
     ),
     Carrier(
