@@ -8,6 +8,7 @@
 #include "python/capture.h"
 #include "python/operator.h"
 #include "python/results.h"
+#include "python/step.h"
 #include "python/walk.h"
 
 namespace backbind::python {
@@ -41,6 +42,8 @@ PyMethodDef methods[] = {
     {"make_operators", make_operators, METH_NOARGS, "An operator object for each binding, ordered by name."},
     {"binding_name", binding_name, METH_O, "Name of the binding of a live node, or None."},
     {"pack", pack_node, METH_O, "(needs_input_grad, *saved) of a live node, or None where no binding knows it."},
+    {"run_step", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_step)), METH_FASTCALL,
+     "What a replay computes for a live node without calling it, or None where it calls the node; for tests."},
     {"walk", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(walk_graph)), METH_FASTCALL,
      "The steps of a backward in the engine's order, without running it."},
     {"is_wrapped_number", is_wrapped_number, METH_O, "Whether a tensor stands for a number of Python."},

@@ -30,18 +30,18 @@ class ProgramRunner:
         """
         stood_in = program.source == "stand_in"
         checker = self.stand_in if stood_in else self.real
-        before = checker.tally.counts()
-        checker.tally.exercised.clear()
+        tally = checker.tally
+        before = tally.counts()
+        tally.begin()
         disagreements = check_program(checker, program, limit)
-        exercised = set(checker.tally.exercised)
-        self.findings.counts.update(checker.tally.counts() - before)
-        (self.findings.with_stand_ins if stood_in else self.findings.exercised).update(exercised)
+        self.findings.counts.update(tally.counts() - before)
+        self.findings.add(tally.met, tally.covered, stood_in=stood_in)
         if limit is None:
             self.findings.ran.setdefault(program.source, set()).add(program.name)
             self.findings.sizes[program.source] = size
         listed = "\n".join(map(str, disagreements[:20]))
         assert not disagreements, f"{len(disagreements)} disagreements, the first ones:\n{listed}"
-        return exercised
+        return set(tally.met)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The committed coverage: which of all nodes the oracle exercises, and for the rest why not. It may only improve."""
+"""The committed coverage: of which nodes the oracle compares what, and of the rest why not. It may only improve."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.oracle.findings import Findings
+from tests.oracle.tally import Column
 
 COVERAGE_FILE = Path(__file__).with_name("coverage.json")
 
@@ -20,7 +21,9 @@ class Coverage:
     with_stand_ins: frozenset[str]
     """The same, but with stand-ins for kernels of other hardware."""
     not_exercised: dict[str, str] = field(default_factory=dict)
-    """The other nodes, with the reason why no program makes them."""
+    """The other nodes, with the reason why no program makes them give a gradient."""
+    columns: dict[Column, frozenset[str]] = field(default_factory=dict)
+    """Nodes of which each was compared with a gradient."""
 
     @property
     def total(self) -> int:
@@ -30,7 +33,10 @@ class Coverage:
 def read_coverage(file: Path = COVERAGE_FILE) -> Coverage:
     plain = json.loads(file.read_text())
     return Coverage(
-        frozenset(plain["exercised"]), frozenset(plain["with_stand_ins"]), dict(plain["not_exercised"])
+        frozenset(plain["exercised"]),
+        frozenset(plain["with_stand_ins"]),
+        dict(plain["not_exercised"]),
+        {Column(column): frozenset(nodes) for column, nodes in plain["columns"].items()},
     )
 
 
@@ -39,6 +45,7 @@ def write_coverage(coverage: Coverage, file: Path = COVERAGE_FILE) -> None:
         "exercised": sorted(coverage.exercised),
         "with_stand_ins": sorted(coverage.with_stand_ins),
         "not_exercised": dict(sorted(coverage.not_exercised.items())),
+        "columns": {str(column): sorted(nodes) for column, nodes in coverage.columns.items()},
     }
     file.write_text(json.dumps(plain, indent=2) + "\n")
 
@@ -48,18 +55,31 @@ def updated(committed: Coverage, findings: Findings, all_nodes: frozenset[str]) 
     exercised = frozenset(findings.exercised)
     with_stand_ins = frozenset(findings.with_stand_ins) - exercised
     rest = all_nodes - exercised - with_stand_ins
-    return Coverage(exercised, with_stand_ins, {node: committed.not_exercised.get(node, "") for node in rest})
+    return Coverage(
+        exercised,
+        with_stand_ins,
+        {node: committed.not_exercised.get(node, "") for node in rest},
+        {column: frozenset(findings.columns.get(column, ())) for column in Column},
+    )
 
 
 def losses(committed: Coverage, findings: Findings) -> list[str]:
     """Nodes that the committed file promises and a complete run did not exercise as promised."""
     real = committed.exercised - findings.exercised
     stood_in = committed.with_stand_ins - findings.exercised - findings.with_stand_ins
-    return sorted(real | stood_in)
+    return sorted(real | stood_in) + [
+        f"{node} ({column})"
+        for column, nodes in committed.columns.items()
+        for node in sorted(nodes - findings.columns.get(column, set()))
+    ]
 
 
 def gains(committed: Coverage, findings: Findings) -> list[str]:
     """Nodes that a run exercised better than the committed file says."""
     real = findings.exercised - committed.exercised
     stood_in = findings.with_stand_ins - committed.exercised - committed.with_stand_ins
-    return sorted(real | stood_in)
+    return sorted(real | stood_in) + [
+        f"{node} ({column})"
+        for column, nodes in findings.columns.items()
+        for node in sorted(nodes - committed.columns.get(column, frozenset()))
+    ]

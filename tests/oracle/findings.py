@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from tests.oracle.tally import Column
 
 
 @dataclass
@@ -14,7 +17,9 @@ class Findings:
     exercised: set[str] = field(default_factory=set)
     """Nodes that were met and compared, all kernels being torch's own."""
     with_stand_ins: set[str] = field(default_factory=set)
-    """Nodes that were met and compared with stand-ins for kernels that this machine lacks."""
+    """The same with stand-ins for kernels that this machine lacks."""
+    columns: dict[Column, set[str]] = field(default_factory=dict)
+    """Nodes of which each was compared with a gradient, with whatever kernels."""
     ran: dict[str, set[str]] = field(default_factory=dict)
     """Names of the programs that ran, by source."""
     sizes: dict[str, int] = field(default_factory=dict)
@@ -29,9 +34,17 @@ class Findings:
             len(names) == self.sizes.get(source) for source, names in self.ran.items()
         )
 
+    def add(self, met: set[str], covered: Mapping[Column, set[str]], *, stood_in: bool) -> None:
+        """What one program showed."""
+        (self.with_stand_ins if stood_in else self.exercised).update(met)
+        for column in Column:
+            self.columns.setdefault(column, set()).update(covered[column])
+
     def merge(self, other: Findings) -> None:
         self.exercised |= other.exercised
         self.with_stand_ins |= other.with_stand_ins
+        for column, nodes in other.columns.items():
+            self.columns.setdefault(column, set()).update(nodes)
         for source, names in other.ran.items():
             self.ran.setdefault(source, set()).update(names)
         self.sizes.update(other.sizes)
@@ -42,6 +55,7 @@ class Findings:
         return {
             "exercised": sorted(self.exercised),
             "with_stand_ins": sorted(self.with_stand_ins),
+            "columns": {str(column): sorted(nodes) for column, nodes in self.columns.items()},
             "ran": {source: sorted(names) for source, names in self.ran.items()},
             "sizes": self.sizes,
             "counts": dict(self.counts),
@@ -52,6 +66,7 @@ class Findings:
         return Findings(
             exercised=set(plain["exercised"]),
             with_stand_ins=set(plain["with_stand_ins"]),
+            columns={Column(column): set(nodes) for column, nodes in plain["columns"].items()},
             ran={source: set(names) for source, names in plain["ran"].items()},
             sizes=plain["sizes"],
             counts=Counter(plain["counts"]),

@@ -26,6 +26,11 @@ class Outcome:
     def ok(self) -> bool:
         return self.error is None
 
+    @property
+    def has_gradient(self) -> bool:
+        """Whether there is anything to compare: not only undefined gradients, and no exception."""
+        return any(gradient is not None for gradient in self.gradients)
+
 
 def outcome_of(call: Callable[[], object]) -> Outcome:
     """Run ``call`` and keep what came out of it."""

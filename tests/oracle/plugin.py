@@ -11,9 +11,18 @@ import pytest
 
 from tests.oracle.coverage import COVERAGE_FILE, gains, losses, read_coverage, updated, write_coverage
 from tests.oracle.findings import Findings
+from tests.oracle.tally import Column
 
 FINDINGS = pytest.StashKey[Findings]()
 _KEY = "backbind_oracle"
+WHAT = {
+    Column.OPERATOR: "operator and live node",
+    Column.DELEGATE: "operator and delegate",
+    Column.STEP: "step and live node",
+    Column.ADVERSARIAL: "operator and live node with infinities, NaN, subnormals ...",
+    Column.REQUIRES_GRAD: "operator and live node with saved values that do and do not require grad",
+    Column.TRACED: "graph of make_fx and operator, in each grad mode and on other strides",
+}
 UPDATE_COMMAND = "./dev test tests/oracle -n 2 --update-coverage"
 
 
@@ -89,8 +98,13 @@ def report(findings: Findings, update: bool) -> list[str]:
     lines = [
         f"{real + stood_in} of {committed.total} nodes exercised: {real} with torch's kernels, "
         f"{stood_in} with stand-ins for absent hardware",
+        *(
+            f"{len(findings.columns.get(column, ())):>4} nodes: {WHAT[column]} "
+            f"({findings.counts[f'comparisons ({column})']} comparisons)"
+            for column in Column
+        ),
         f"{programs} programs; "
-        + ", ".join(f"{count} {what}" for what, count in sorted(findings.counts.items())),
+        + ", ".join(f"{count} {what}" for what, count in sorted(findings.counts.items()) if "(" not in what),
     ]
     if not findings.is_complete:
         lines.append(f"a part of the oracle ran; {COVERAGE_FILE.name} is judged when all of it did")

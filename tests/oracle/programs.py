@@ -14,9 +14,10 @@ import pytest
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from tests.oracle.checker import Checker, Disagreement
+from tests.oracle.checker import Checker
 from tests.oracle.masks import subsets
 from tests.oracle.outcome import SEED
+from tests.oracle.tally import Disagreement
 
 Forward: TypeAlias = Callable[[], object]
 """Runs a forward and returns its results."""

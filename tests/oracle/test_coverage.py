@@ -12,12 +12,17 @@ from tests.oracle.coverage import Coverage, gains, losses, read_coverage, update
 from tests.oracle.extra_programs import EXTRAS
 from tests.oracle.findings import SOURCES, Findings
 from tests.oracle.stand_in_programs import STAND_INS
+from tests.oracle.tally import Column
 
-COMMITTED = Coverage(frozenset({"A", "B"}), frozenset({"C"}), {"D": "CUDA only"})
+COMMITTED = Coverage(
+    frozenset({"A", "B"}), frozenset({"C"}), {"D": "CUDA only"}, {Column.STEP: frozenset({"A"})}
+)
 
 
-def _findings(exercised: str, with_stand_ins: str) -> Findings:
-    return Findings(exercised=set(exercised), with_stand_ins=set(with_stand_ins))
+def _findings(exercised: str, with_stand_ins: str, stepped: str = "A") -> Findings:
+    return Findings(
+        exercised=set(exercised), with_stand_ins=set(with_stand_ins), columns={Column.STEP: set(stepped)}
+    )
 
 
 @pytest.fixture
@@ -30,6 +35,9 @@ def committed(request: pytest.FixtureRequest) -> Coverage:
 def test_the_committed_file_has_every_node_once(committed: Coverage) -> None:
     listed = [*committed.exercised, *committed.with_stand_ins, *committed.not_exercised]
     assert sorted(listed) == sorted(load_operators())
+    assert set(committed.columns) == set(Column)
+    compared = committed.exercised | committed.with_stand_ins
+    assert {column: nodes - compared for column, nodes in committed.columns.items() if nodes - compared} == {}
 
 
 def test_every_gap_has_a_reason(committed: Coverage) -> None:
@@ -47,17 +55,22 @@ def test_a_node_that_is_no_longer_exercised_is_a_loss() -> None:
     assert losses(COMMITTED, _findings("A", "BC")) == ["B"]
     assert losses(COMMITTED, _findings("ABC", "")) == []
     assert losses(COMMITTED, _findings("ABD", "C")) == []
+    assert losses(COMMITTED, _findings("ABD", "C", stepped="")) == ["A (step)"]
 
 
 def test_a_node_that_is_exercised_better_is_a_gain() -> None:
     assert gains(COMMITTED, _findings("AB", "C")) == []
     assert gains(COMMITTED, _findings("ABC", "")) == ["C"]
     assert gains(COMMITTED, _findings("AB", "CD")) == ["D"]
+    assert gains(COMMITTED, _findings("AB", "C", stepped="AB")) == ["B (step)"]
 
 
 def test_an_update_keeps_reasons_and_asks_for_new_ones() -> None:
     found = updated(COMMITTED, _findings("A", "C"), frozenset("ABCDE"))
-    assert found == Coverage(frozenset("A"), frozenset("C"), {"B": "", "D": "CUDA only", "E": ""})
+    columns: dict[Column, frozenset[str]] = {
+        column: frozenset("A" if column is Column.STEP else "") for column in Column
+    }
+    assert found == Coverage(frozenset("A"), frozenset("C"), {"B": "", "D": "CUDA only", "E": ""}, columns)
 
 
 def test_coverage_survives_its_file(tmp_path: Path) -> None:
@@ -66,12 +79,36 @@ def test_coverage_survives_its_file(tmp_path: Path) -> None:
 
 
 def test_findings_of_workers_add_up() -> None:
-    first = Findings({"A"}, {"C"}, {"op": {"x"}}, {"op": 2}, Counter(calls=3))
-    second = Findings({"B"}, set(), {"op": {"y"}, "extra": {"z"}}, {"op": 2, "extra": 1}, Counter(calls=4))
+    step, traced = Column.STEP, Column.TRACED
+    first = Findings({"A"}, {"C"}, {step: {"A"}}, {"op": {"x"}}, {"op": 2}, Counter(calls=3))
+    second = Findings(
+        {"B"},
+        set(),
+        {step: {"B"}, traced: {"B"}},
+        {"op": {"y"}, "extra": {"z"}},
+        {"op": 2, "extra": 1},
+        Counter(calls=4),
+    )
     first.merge(Findings.from_plain(second.to_plain()))
     assert first == Findings(
-        {"A", "B"}, {"C"}, {"op": {"x", "y"}, "extra": {"z"}}, {"op": 2, "extra": 1}, Counter(calls=7)
+        {"A", "B"},
+        {"C"},
+        {step: {"A", "B"}, traced: {"B"}},
+        {"op": {"x", "y"}, "extra": {"z"}},
+        {"op": 2, "extra": 1},
+        Counter(calls=7),
     )
+
+
+def test_what_a_program_covered_is_added() -> None:
+    findings = Findings()
+    covered: dict[Column, set[str]] = {column: set() for column in Column}
+    covered[Column.STEP] = {"B"}
+    findings.add({"A", "B"}, covered, stood_in=False)
+    covered[Column.STEP] = {"C"}
+    findings.add({"C"}, covered, stood_in=True)
+    assert (findings.exercised, findings.with_stand_ins) == ({"A", "B"}, {"C"})
+    assert findings.columns == {column: {"B", "C"} if column is Column.STEP else set() for column in Column}
 
 
 def test_a_run_is_complete_when_all_programs_of_all_sources_ran() -> None:

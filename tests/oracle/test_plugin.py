@@ -11,8 +11,11 @@ import pytest
 from tests.oracle import plugin
 from tests.oracle.coverage import Coverage, read_coverage, write_coverage
 from tests.oracle.findings import SOURCES, Findings
+from tests.oracle.tally import Column
 
-COMMITTED = Coverage(frozenset({"A", "B"}), frozenset({"C"}), {"D": "CUDA only"})
+COMMITTED = Coverage(
+    frozenset({"A", "B"}), frozenset({"C"}), {"D": "CUDA only"}, {Column.STEP: frozenset({"A"})}
+)
 
 
 def _session(findings: Findings, *, update: bool = False) -> Any:
@@ -21,9 +24,13 @@ def _session(findings: Findings, *, update: bool = False) -> Any:
     return SimpleNamespace(config=config, exitstatus=pytest.ExitCode.OK)
 
 
-def _complete(exercised: str, with_stand_ins: str) -> Findings:
+def _complete(exercised: str, with_stand_ins: str, stepped: str = "A") -> Findings:
     return Findings(
-        set(exercised), set(with_stand_ins), {source: {"x"} for source in SOURCES}, dict.fromkeys(SOURCES, 1)
+        set(exercised),
+        set(with_stand_ins),
+        {Column.STEP: set(stepped)},
+        {source: {"x"} for source in SOURCES},
+        dict.fromkeys(SOURCES, 1),
     )
 
 
@@ -45,9 +52,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (_complete("ABD", "C"), pytest.ExitCode.OK),
         (_complete("A", "C"), pytest.ExitCode.TESTS_FAILED),
         (_complete("AB", ""), pytest.ExitCode.TESTS_FAILED),
+        (_complete("AB", "C", ""), pytest.ExitCode.TESTS_FAILED),
         (Findings({"A"}), pytest.ExitCode.OK),
     ],
-    ids=["as promised", "more", "less", "less with stand-ins", "only a part ran"],
+    ids=["as promised", "more", "less", "less with stand-ins", "less of a column", "only a part ran"],
 )
 @pytest.mark.usefixtures("file")
 def test_a_run_is_judged(findings: Findings, status: pytest.ExitCode) -> None:
@@ -58,7 +66,10 @@ def test_a_run_is_judged(findings: Findings, status: pytest.ExitCode) -> None:
 
 def test_a_complete_run_updates_the_file(file: Path) -> None:
     plugin.pytest_sessionfinish(_session(_complete("ABC", ""), update=True))
-    assert read_coverage(file) == Coverage(frozenset("ABC"), frozenset(), {"D": "CUDA only"})
+    columns: dict[Column, frozenset[str]] = {
+        column: frozenset("A" if column is Column.STEP else "") for column in Column
+    }
+    assert read_coverage(file) == Coverage(frozenset("ABC"), frozenset(), {"D": "CUDA only"}, columns)
 
 
 def test_a_part_of_a_run_leaves_the_file(file: Path) -> None:

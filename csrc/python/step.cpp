@@ -1,0 +1,67 @@
+#include "python/step.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "nodes/registry.h"
+#include "nodes/step.h"
+#include "python/bridge.h"
+
+namespace backbind::python {
+
+namespace {
+
+std::vector<at::Tensor> gradients_of(PyObject* list) {
+  TORCH_CHECK_TYPE(PyList_Check(list), "gradients must be a list of tensors and None, got ", Py_TYPE(list)->tp_name);
+  std::vector<at::Tensor> gradients;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject* item = PyList_GET_ITEM(list, i);
+    TORCH_CHECK_TYPE(item == Py_None || is_tensor(item), "gradients must be tensors or None, element ", i, " is a ",
+                     Py_TYPE(item)->tp_name);
+    gradients.push_back(item == Py_None ? at::Tensor() : tensor_of(item));
+  }
+  return gradients;
+}
+
+std::vector<uint8_t> flags_of(PyObject* list) {
+  TORCH_CHECK_TYPE(PyList_Check(list), "wanted must be a list of bools, got ", Py_TYPE(list)->tp_name);
+  std::vector<uint8_t> flags;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject* item = PyList_GET_ITEM(list, i);
+    TORCH_CHECK_TYPE(PyBool_Check(item), "wanted must be bools, element ", i, " is a ", Py_TYPE(item)->tp_name);
+    flags.push_back(item == Py_True ? 1 : 0);
+  }
+  return flags;
+}
+
+}  // namespace
+
+PyObject* run_step(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK_TYPE(count == 3, "run_step() takes a node, gradients and flags, got ", count, " arguments");
+    const auto node = node_of(arguments[0]);
+    const std::vector<at::Tensor> gradients = gradients_of(arguments[1]);
+    const std::vector<uint8_t> wanted = flags_of(arguments[2]);
+    const Binding* binding = node ? find_binding(*node) : nullptr;
+    if (binding == nullptr || binding->step == nullptr) Py_RETURN_NONE;
+    TORCH_CHECK_VALUE(gradients.size() == node->num_inputs(), binding->name, " takes ", node->num_inputs(),
+                      " gradients, got ", gradients.size());
+    TORCH_CHECK_VALUE(wanted.size() == node->num_outputs(), binding->name, " has ", node->num_outputs(), " edges, got ",
+                      wanted.size(), " flags");
+    if (wanted.size() != binding->inputs || gradients.size() < static_cast<size_t>(binding->gradients)) Py_RETURN_NONE;
+    if (!std::ranges::all_of(gradients, is_ordinary)) Py_RETURN_NONE;
+    std::vector<at::Tensor> results(wanted.size());
+    bool has_run = false;
+    {
+      const GilReleased released;
+      const at::NoGradGuard no_graph;
+      has_run = binding->step(*node, {gradients, wanted, results});
+    }
+    if (!has_run) Py_RETURN_NONE;
+    return list_of(results, tensor_to_python).release();
+  });
+}
+
+}  // namespace backbind::python
