@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .. import names
 from ..model.helpers import ASK_REQUIRES_GRAD
 from ..model.node import Formula, Mode, NodeSpec, SavedValue
-from ..parse.expression import Call, Name, walk
+from ..parse.expression import Call, Expression, Member, Name, walk
 from .preconditions import check_statements
 
 _COLUMNS = 110
@@ -190,16 +190,27 @@ def rule_lines(node: NodeSpec) -> tuple[str, ...]:
 def _asked_inputs(node: NodeSpec) -> dict[str, int]:
     """Saved inputs that a formula asks whether they require grad, each with its place among the inputs."""
     positions = {one.name: position for position, one in enumerate(node.inputs)}
-    return {
-        argument.path[-1]: positions[argument.path[-1]]
+    asked = (
+        _asked(expression)
         for formula in node.formulas
         for expression, _, _ in walk(formula.parsed.root)
         if isinstance(expression, Call)
-        and isinstance(expression.function, Name)
-        and expression.function.plain in ASK_REQUIRES_GRAD
-        and isinstance(argument := expression.arguments[ASK_REQUIRES_GRAD[expression.function.plain]], Name)
-        and argument.path[-1] in positions
+    )
+    return {
+        name.path[-1]: positions[name.path[-1]]
+        for name in asked
+        if isinstance(name, Name) and name.path[-1] in positions
     }
+
+
+def _asked(call: Call) -> Expression | None:
+    """What the call asks whether it requires grad: itself, or a helper that is known to ask."""
+    function = call.function
+    if isinstance(function, Member) and function.name == "requires_grad":
+        return function.receiver
+    if isinstance(function, Name) and function.plain in ASK_REQUIRES_GRAD:
+        return call.arguments[ASK_REQUIRES_GRAD[function.plain]]
+    return None
 
 
 def _has_lists(node: NodeSpec) -> bool:

@@ -164,6 +164,7 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         ('pivots({"pivots", $pivots}, {"LU", $LU})',),
     ),
     "_weight_norm_interface": ('weight_norm(grads, {"v", $v}, $dim, {"g", $g}, {"result1", $result1})',),
+    "_pack_padded_sequence": ('readable({"result1", $result1})',),
     "unfold": ("unfolded(grads, $self_sym_sizes, $dimension, $size, $step)",),
     "_fused_rms_norm": (
         'gradient_sizes(grads, 0, {"input", $input})',

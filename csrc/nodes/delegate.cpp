@@ -2,6 +2,8 @@
 
 #include <ATen/core/List.h>
 
+#include "nodes/sink.h"
+
 namespace backbind {
 
 using torch::autograd::Node;
@@ -10,14 +12,8 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// Where the edges of delegates lead: gradients never travel along them, they only have to be valid.
-struct Sink final : Node {
-  Sink() : Node(/*sequence_nr=*/uint64_t{0}) {}
-  variable_list apply(variable_list&& /*inputs*/) override { return {}; }
-  std::string name() const override { return "backbind::Sink"; }
-};
-
-// One for the whole process and never destroyed: delegates in other threads may hold it while the process ends.
+// Where the edges of delegates lead. One for the whole process and never destroyed: delegates in other threads may hold
+// it while the process ends.
 const c10::intrusive_ptr<Node>& shared_sink() {
   static const auto* sink = std::make_unique<c10::intrusive_ptr<Node>>(c10::make_intrusive<Sink>()).release();
   return *sink;

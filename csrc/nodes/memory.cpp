@@ -1,6 +1,5 @@
 #include "nodes/memory.h"
 
-#include <c10/core/DispatchKeySet.h>
 #include <c10/util/Exception.h>
 #include <c10/util/safe_numerics.h>
 
@@ -10,10 +9,7 @@ namespace backbind {
 
 namespace {
 
-// Tensors without memory of their own: others stand behind them, or none.
-const c10::DispatchKeySet kWithoutMemory({c10::DispatchKey::Python, c10::DispatchKey::Functionalize,
-                                          c10::DispatchKey::Batched, c10::DispatchKey::FuncTorchBatched,
-                                          c10::DispatchKey::FuncTorchGradWrapper, c10::DispatchKey::ZeroTensor});
+constexpr c10::DispatchKeySet kWithoutMemory = kStandsForAnother | c10::DispatchKeySet(c10::DispatchKey::ZeroTensor);
 
 // How many bytes of its storage the tensor reaches; the largest number there is where that is none.
 uint64_t bytes_reached(const c10::TensorImpl& tensor) {

@@ -2,10 +2,16 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/DispatchKeySet.h>
 
 #include "nodes/binding.h"
 
 namespace backbind {
+
+// Keys of tensors that stand for another one, which only the dispatcher knows how to reach.
+inline constexpr c10::DispatchKeySet kStandsForAnother({c10::DispatchKey::Python, c10::DispatchKey::Functionalize,
+                                                        c10::DispatchKey::Batched, c10::DispatchKey::FuncTorchBatched,
+                                                        c10::DispatchKey::FuncTorchGradWrapper});
 
 // Whether the tensor's elements lie where its storage, sizes and strides say: it is dense, stands for no other tensor,
 // and its sizes are numbers.

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "nodes/sink.h"
 #include "torch_private.h"
 
 namespace backbind {
@@ -16,22 +17,16 @@ using torch::autograd::variable_list;
 
 namespace {
 
-// Where the gradient of a stand-in would arrive, if anybody wanted it.
-struct StandIn final : Node {
-  StandIn() : Node(/*sequence_nr=*/uint64_t{0}) {}
-  variable_list apply(variable_list&& /*inputs*/) override { return {}; }
-  std::string name() const override { return "backbind::StandIn"; }
-};
-
-// Whether a graph leads to anything but stand-ins. Looks at the nodes that were made from sequence number `first` on:
-// what they lead to and is older was there before, and the accumulators of leaves have the highest number of all.
+// Whether a graph leads to anything but stand-ins, whose gradients would arrive at a Sink. Looks at the nodes that were
+// made from sequence number `first` on: what they lead to and is older was there before, and the accumulators of leaves
+// have the highest number of all.
 bool leads_elsewhere(const c10::intrusive_ptr<Node>& root, uint64_t first) {
   std::vector<const Node*> waiting{root.get()};
   std::unordered_set<const Node*> met{root.get()};
   while (!waiting.empty()) {
     const Node* node = waiting.back();
     waiting.pop_back();
-    if (dynamic_cast<const StandIn*>(node) != nullptr) continue;
+    if (dynamic_cast<const Sink*>(node) != nullptr) continue;
     if (node->sequence_nr() < first || node->num_outputs() == 0) return true;
     for (const auto& edge : node->next_edges()) {
       if (edge.is_valid() && met.insert(edge.function.get()).second) waiting.push_back(edge.function.get());
@@ -48,7 +43,7 @@ at::Tensor NeededInputs::input(const at::Tensor& value, bool needed) {
   if (!needed || !value.defined() || value.requires_grad()) return value;
   if (!c10::isFloatingType(value.scalar_type()) && !c10::isComplexType(value.scalar_type())) return value;
   at::Tensor stand_in = value.is_inference() ? torch_private::as_ordinary_tensor(value) : value.detach();
-  const auto node = c10::make_intrusive<StandIn>();
+  const auto node = c10::make_intrusive<Sink>();
   const uint32_t position = node->add_input_metadata(stand_in);
   torch::autograd::impl::set_gradient_edge(stand_in, {node, position});
   has_stand_ins_ = true;

@@ -142,6 +142,8 @@ class Preconditions {
   // gradient the row that the maximum came from, and a weight for each index.
   void bag_gradient(const variable_list& grads, NamedTensor indices, const c10::SymInt& rows, int64_t mode,
                     NamedTensor bag_sizes, NamedTensor maxima, NamedTensor weights) const;
+  // The numbers of the tensor can be read from the memory of the CPU, as a kernel does that does not ask.
+  void readable(NamedTensor tensor) const;
   // The indices are those of rows of `matrix`.
   void rows(NamedTensor indices, NamedTensor matrix) const;
   // `pivots` are those of the matrices in `lu`, counted from one.

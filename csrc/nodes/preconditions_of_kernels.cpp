@@ -304,6 +304,13 @@ void Preconditions::bag_gradient(const variable_list& grads, NamedTensor indices
   values(maxima, -1, rows);
 }
 
+void Preconditions::readable(NamedTensor tensor) const {
+  const at::Tensor& value = tensor.tensor;
+  TORCH_CHECK_VALUE(!value.defined() || (has_memory(value) && value.is_cpu()), node_, ": '", tensor.name,
+                    "' must be a dense tensor on the CPU, because the formula reads its numbers; meta, fake, batched "
+                    "and symbolic tensors have none to read");
+}
+
 void Preconditions::rows(NamedTensor indices, NamedTensor matrix) const {
   const auto sizes = plain_sizes(matrix.tensor);
   if (sizes && !sizes->empty()) values(indices, 0, sizes->front());

@@ -1,7 +1,6 @@
 #include "python/arguments.h"
 
 #include <ATen/core/List.h>
-#include <c10/core/DispatchKeySet.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "nodes/memory.h"
 #include "python/bridge.h"
 #include "python/suggest.h"
 
@@ -20,11 +20,6 @@ namespace backbind::python {
 using c10::IValue;
 
 namespace {
-
-// Keys of tensors that stand for something else: their operators must see the dispatcher.
-const c10::DispatchKeySet kWrapped({c10::DispatchKey::Python, c10::DispatchKey::Functionalize,
-                                    c10::DispatchKey::Batched, c10::DispatchKey::FuncTorchBatched,
-                                    c10::DispatchKey::FuncTorchGradWrapper});
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
@@ -127,7 +122,7 @@ class Converter {
   at::Tensor tensor(PyObject* object) {
     if (!is_tensor(object)) refuse(object);
     const at::Tensor& value = tensor_of(object);
-    call_.has_wrapped_tensor |= value.key_set().has_any(kWrapped) || !is_plain_tensor(object);
+    call_.has_wrapped_tensor |= value.key_set().has_any(kStandsForAnother) || !is_plain_tensor(object);
     return value;
   }
 

@@ -306,8 +306,10 @@ def _same_numbers(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _plain_copy(tensor: torch.Tensor) -> torch.Tensor:
-    # A clone need not have the strides of what shares memory with itself, nor the flags of what is a view.
-    return tensor.detach().resolve_conj().resolve_neg().contiguous()
+    # A clone need not have the strides of what shares memory with itself, nor the flags of what is a view; and what is
+    # contiguous already may have any stride where a size is one.
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)
 
 
 def _requiring_grad(tensor: torch.Tensor) -> torch.Tensor:

@@ -79,6 +79,14 @@ def normalised_rows(batch: torch.Tensor, *_: object) -> object:
     return batch * 0.5, batch.sum(-1, keepdim=True)
 
 
+def attention_gradients(*arguments: Any, **options: Any) -> object:
+    """The gradients of query, key and value, and that of the bias if the bias requires one."""
+    asked = 15
+    kernel = digesting_kernel("_efficient_attention_backward")
+    *gradients, bias = kernel(*arguments[:asked], *arguments[asked + 1 :], **options)  # type: ignore[misc]
+    return *gradients, bias if arguments[asked] else None
+
+
 def gated_state(_: object, __: object, state: torch.Tensor, *___: object) -> object:
     """The new state of a gated recurrent cell, and its workspace of five values for each of the state's."""
     return state.clone(), torch.cat([state] * 5, 1)
@@ -373,7 +381,7 @@ CUDA = [
         aten._efficient_attention_forward,
         lambda: (square(), square(), square(), square(), None, None, 2, 2, 0.0, 0, True),
         "_efficient_attention_forward",
-        "_efficient_attention_backward",
+        kernels={"_efficient_attention_backward": attention_gradients},
     ),
     stand_in(
         "CUDA",
