@@ -42,6 +42,15 @@ def difference(expected: Outcome, actual: Outcome, *, history: bool = False) -> 
     return ""
 
 
+def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers of a dense tensor, as those of every other of its shape lie in memory.
+
+    ``contiguous()`` leaves any stride where a size is one.
+    """
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)
+
+
 def _described_error(outcome: Outcome) -> str:
     if outcome.error is None:
         return "gradients"

@@ -13,7 +13,7 @@ from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves
 
 from tests.oracle.adversarial import PATTERNS, adversarial, adversarial_memory, is_changeable
-from tests.oracle.compare import difference, tensor_difference
+from tests.oracle.compare import difference, plain_copy, tensor_difference
 from tests.oracle.gradients import (
     Results,
     gradient_specs,
@@ -302,14 +302,7 @@ class NodeCheck:
 def _same_numbers(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.layout != torch.strided or one.is_nested:
         return not tensor_difference(one, other)
-    return not tensor_difference(_plain_copy(one), _plain_copy(other))
-
-
-def _plain_copy(tensor: torch.Tensor) -> torch.Tensor:
-    # A clone need not have the strides of what shares memory with itself, nor the flags of what is a view; and what is
-    # contiguous already may have any stride where a size is one.
-    plain = tensor.detach().resolve_conj().resolve_neg()
-    return plain.clone(memory_format=torch.contiguous_format)
+    return not tensor_difference(plain_copy(one), plain_copy(other))
 
 
 def _requiring_grad(tensor: torch.Tensor) -> torch.Tensor:
