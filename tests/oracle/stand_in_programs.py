@@ -83,8 +83,8 @@ def attention_gradients(*arguments: Any, **options: Any) -> object:
     """The gradients of query, key and value, and that of the bias if the bias requires one."""
     asked = 15
     kernel = digesting_kernel("_efficient_attention_backward")
-    *gradients, bias = kernel(*arguments[:asked], *arguments[asked + 1 :], **options)  # type: ignore[misc]
-    return *gradients, bias if arguments[asked] else None
+    results: Any = kernel(*arguments[:asked], *arguments[asked + 1 :], **options)
+    return *results[:3], results[3] if arguments[asked] else None
 
 
 def gated_state(_: object, __: object, state: torch.Tensor, *___: object) -> object:

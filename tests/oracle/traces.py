@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -51,9 +52,6 @@ _TRACING_MODES: dict[TracingMode, tuple[str, ...]] = {
 }
 """The modes in which each kind of graph is made, the first one first."""
 
-_READS_MEMORY = ("PackPaddedSequenceBackward0",)
-"""Whose kernel reads numbers of a tensor without asking whether it has any: symbolic tensors crash it."""
-
 
 def traced_differences(
     operator: FunctionalOperator, grads: Gradients, needed: Sequence[bool], saved: Sequence[object]
@@ -62,57 +60,98 @@ def traced_differences(
     arguments = _Arguments(grads, saved)
     if not all(map(_is_plain, arguments.tensors)):
         return None
-    inputs = [tensor.detach() for tensor in arguments.tensors]
-    others = [_with_other_strides(tensor) for tensor in inputs]
 
     def call(function: Callable[..., Any], *tensors: torch.Tensor) -> Any:
         given, kept = arguments.rebuilt(tensors)
         return function(given, needed, *kept)
 
-    found: list[tuple[str, str]] = []
-    made_any = False
-    for tracing_mode, modes in _TRACING_MODES.items():
-        if tracing_mode == "symbolic" and operator.name in _READS_MEMORY:
-            continue
-        graphs = {
-            mode: _graph(tracing_mode, _MODES[mode], lambda *tensors: call(operator, *tensors), inputs)
-            for mode in modes
-        }
+    comparison = _Comparison(operator, call, [tensor.detach() for tensor in arguments.tensors])
+    made = [mode for mode in _TRACING_MODES if comparison.run(mode)]
+    return comparison.found if made else None
+
+
+class _Comparison:
+    """The graphs of one call beside the delegate."""
+
+    def __init__(
+        self, operator: FunctionalOperator, call: Callable[..., Any], inputs: list[torch.Tensor]
+    ) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._operator = operator
+        self._call = call
+        self._inputs = inputs
+        self._others = [_with_other_strides(tensor) for tensor in inputs]
+
+    def run(self, tracing_mode: TracingMode) -> bool:
+        """Compare the graphs of all modes. Returns whether there are any: no graph can hold a look at values."""
+        graphs = {mode: self._graph(tracing_mode, mode) for mode in _TRACING_MODES[tracing_mode]}
         if all(isinstance(graph, Outcome) for graph in graphs.values()):
-            continue  # an operator that asks for values, which no graph can hold
-        made_any = True
+            return False
         on_others: Outcome | None = None
         for mode, graph in graphs.items():
             how = f"{tracing_mode}, {mode}"
             if isinstance(graph, Outcome):
-                with _MODES[mode]():
-                    can_run = outcome_of(lambda: call(operator.delegate, *inputs)).ok
-                if can_run:
-                    found.append((how, f"expected a graph as in other modes, got {graph.error}"))
+                self._report(how, self._difference_without_graph(mode, graph))
                 continue
-            # Some formulas take another way where a graph may be built.
-            with torch.enable_grad() if mode == _GRAD else torch.no_grad():
-                expected = outcome_of(lambda: call(operator.delegate, *inputs))
-                expected_on_others = outcome_of(lambda: call(operator.delegate, *others))
-            actual = _run(graph, inputs)
-            actual_on_others = _run(graph, others)
-            if operator.name in _OTHER_WAY_WHEN_TRACED:
-                if expected.ok and not actual.ok:
-                    found.append((how, difference(expected, actual)))
-                continue
-            if what := difference(expected, actual):
-                found.append((how, what))
-            if mode == _INFERENCE and on_others is not None:
-                what = difference(on_others, actual_on_others)
-            elif operator.name in _SUMS_IN_ORDER_OF_MEMORY:
-                what = ""
-            else:
-                what = _difference_of_values(expected_on_others, actual_on_others)
-            if what:
-                found.append((how + ", run on other strides", what))
+            outcome = _run(graph, self._others)
+            if self._report(how, self._difference_on_inputs(mode, _run(graph, self._inputs))):
+                self._report(
+                    how + ", run on other strides", self._difference_on_others(how, outcome, on_others)
+                )
             if mode == _NO_GRAD:
-                on_others = actual_on_others
-    return found if made_any else None
+                on_others = outcome
+        return True
+
+    def _graph(self, tracing_mode: TracingMode, mode: str) -> Callable[..., object] | Outcome:
+        """The graph, or how making it failed."""
+        made: list[Callable[..., object]] = []
+
+        def trace() -> tuple[()]:
+            with _MODES[mode]():
+                graph = make_fx(
+                    lambda *tensors: self._call(self._operator, *tensors), tracing_mode=tracing_mode
+                )
+                made.append(graph(*self._inputs))
+            return ()
+
+        outcome = outcome_of(trace)
+        return made[0] if made else outcome
+
+    def _difference_without_graph(self, mode: str, outcome: Outcome) -> str:
+        with _MODES[mode]():
+            can_run = self._reference(self._inputs).ok
+        return f"expected a graph as in other modes, got {outcome.error}" if can_run else ""
+
+    def _difference_on_inputs(self, mode: str, actual: Outcome) -> str:
+        # Some formulas take another way where a graph may be built.
+        with torch.enable_grad() if mode == _GRAD else torch.no_grad():
+            expected = self._reference(self._inputs)
+        if self._operator.name in _OTHER_WAY_WHEN_TRACED and expected.ok and actual.ok:
+            return ""
+        return difference(expected, actual)
+
+    def _difference_on_others(self, how: str, actual: Outcome, without_grad: Outcome | None) -> str:
+        if without_grad is not None and how == f"real, {_INFERENCE}":
+            return difference(without_grad, actual)
+        if self._operator.name in _OTHER_WAY_WHEN_TRACED:
+            return ""
+        if without_grad is not None and how == f"symbolic, {_INFERENCE}":
+            # Torch decomposes some operators in Python for symbolic sizes, in inference mode not the same ones.
+            return difference(_contiguous(without_grad), _contiguous(actual))
+        if self._operator.name in _SUMS_IN_ORDER_OF_MEMORY:
+            return ""
+        with torch.enable_grad() if _GRAD in how else torch.no_grad():
+            expected = self._reference(self._others)
+        return _difference_of_values(expected, actual)
+
+    def _reference(self, tensors: Sequence[torch.Tensor]) -> Outcome:
+        return outcome_of(lambda: self._call(self._operator.delegate, *tensors))
+
+    def _report(self, how: str, what: str) -> bool:
+        """Note what is wrong, if anything is. Returns whether nothing is."""
+        if what:
+            self.found.append((how, what))
+        return not what
 
 
 def _run(graph: Callable[..., object], tensors: Sequence[torch.Tensor]) -> Outcome:
@@ -136,25 +175,7 @@ def _contiguous(outcome: Outcome) -> Outcome:
         is_dense = one is not None and one.layout == torch.strided and not one.is_nested
         return plain_copy(one) if one is not None and is_dense else one
 
-    return Outcome(tuple(map(made, outcome.gradients)))
-
-
-def _graph(
-    tracing_mode: TracingMode,
-    mode: Callable[[], AbstractContextManager[object]],
-    function: Callable[..., object],
-    inputs: Sequence[torch.Tensor],
-) -> Callable[..., object] | Outcome:
-    """The graph, or how making it failed."""
-    made: list[Callable[..., object]] = []
-
-    def trace() -> tuple[()]:
-        with mode():
-            made.append(make_fx(function, tracing_mode=tracing_mode)(*inputs))
-        return ()
-
-    outcome = outcome_of(trace)
-    return made[0] if made else outcome
+    return replace(outcome, gradients=tuple(map(made, outcome.gradients)))
 
 
 class _Arguments:
