@@ -36,6 +36,19 @@ _DIMENSIONS = ("integer", "optional_integer", "integer_list", "optional_integer_
 _MAY_RETURN_NOTHING = re.compile("attention|rnn|lstm|gru|cudnn|miopen|mkldnn")
 """Operators some of whose results are not always there."""
 
+_SAMPLER_MODES = (
+    'between("interpolation_mode", $interpolation_mode, 0, 2)',
+    'between("padding_mode", $padding_mode, 0, 2)',
+)
+_GRID_SAMPLER = ('sampled({"grads", grads[0]}, {"input", $input}, {"grid", $grid})', *_SAMPLER_MODES)
+_GRID_SAMPLER_BACKWARD = (
+    'gradient_sizes(grads, 0, {"input", $input})',
+    'gradient_sizes(grads, 1, {"grid", $grid})',
+    'sampled({"grad_output", $grad_output}, {"input", $input}, {"grid", $grid})',
+    *_SAMPLER_MODES,
+)
+_POINTS = 'points({"grid", $grid}, {"input", $input}, $interpolation_mode, $padding_mode)'
+
 _BATCH_NORMS: Mapping[str, str] = {
     "native_batch_norm": "$training",
     "_native_batch_norm_legit": "$training",
@@ -120,24 +133,13 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
         (f"{kind}_pad{spatial}d" for kind in ("reflection", "replication") for spatial in (1, 2, 3)),
         ('padded(grads, $padding, {"self", $self})',),
     ),
+    "grid_sampler_2d": (*_GRID_SAMPLER, _POINTS),
+    **dict.fromkeys(("_grid_sampler_2d_cpu_fallback", "grid_sampler_3d"), _GRID_SAMPLER),
     **dict.fromkeys(
-        ("grid_sampler_2d", "_grid_sampler_2d_cpu_fallback", "grid_sampler_3d"),
-        (
-            'sampled({"grads", grads[0]}, {"input", $input}, {"grid", $grid})',
-            'between("interpolation_mode", $interpolation_mode, 0, 2)',
-            'between("padding_mode", $padding_mode, 0, 2)',
-        ),
+        ("grid_sampler_2d_backward", "_grid_sampler_2d_cpu_fallback_backward"),
+        (*_GRID_SAMPLER_BACKWARD, _POINTS),
     ),
-    **dict.fromkeys(
-        ("grid_sampler_2d_backward", "_grid_sampler_2d_cpu_fallback_backward", "grid_sampler_3d_backward"),
-        (
-            'gradient_sizes(grads, 0, {"input", $input})',
-            'gradient_sizes(grads, 1, {"grid", $grid})',
-            'sampled({"grad_output", $grad_output}, {"input", $input}, {"grid", $grid})',
-            'between("interpolation_mode", $interpolation_mode, 0, 2)',
-            'between("padding_mode", $padding_mode, 0, 2)',
-        ),
-    ),
+    "grid_sampler_3d_backward": _GRID_SAMPLER_BACKWARD,
     "multi_margin_loss": (
         'margin_loss(grads, $reduction, {"self", $self}, {"target", $target}, {"weight", $weight})',
     ),

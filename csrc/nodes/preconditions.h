@@ -114,6 +114,9 @@ class Preconditions {
   // `samples`, or their gradient, have the sizes of `input` [batch, channels, ...] taken at the points of `grid`
   // [batch, ..., n].
   void sampled(NamedTensor samples, NamedTensor input, NamedTensor grid) const;
+  // The points of `grid` are finite, and so are the places of `input` that they mean, where a kernel of the CPU takes
+  // them for places without a look: interpolation between neighbours, with padding by border or reflection.
+  void points(NamedTensor grid, NamedTensor input, int64_t interpolation, int64_t padding) const;
   // The gradient of a loss over the rows of `input`: one number, or one for each row where there is no `reduction`.
   void row_loss(const variable_list& grads, int64_t reduction, NamedTensor input) const;
   // Such a loss with one class for each row, and `weight` for each class.

@@ -2,6 +2,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <vector>
 
@@ -23,7 +24,7 @@ void each_of(const at::Tensor& tensor, auto look) {
   const auto* element = static_cast<const Number*>(tensor.const_data_ptr());
   Sizes place(sizes.size(), 0);
   for (int64_t left = tensor.numel(); left > 0; --left) {
-    look(static_cast<int64_t>(*element));
+    look(*element);
     for (size_t dim = sizes.size(); dim-- > 0;) {
       element += strides[dim];
       if (++place[dim] < sizes[dim]) break;
@@ -134,6 +135,25 @@ void Preconditions::sampled(NamedTensor samples, NamedTensor input, NamedTensor 
   TORCH_CHECK_VALUE(fits, node_, ": '", input.name, "' of sizes ", at::IntArrayRef(*in), " taken at the points of '",
                     grid.name, "' of sizes ", at::IntArrayRef(*points), " cannot give '", samples.name, "' of sizes ",
                     at::IntArrayRef(*grad));
+}
+
+void Preconditions::points(NamedTensor grid, NamedTensor input, int64_t interpolation, int64_t padding) const {
+  constexpr int64_t kBilinear = 0;
+  constexpr int64_t kZeros = 0;
+  const auto sizes = plain_sizes(input.tensor);
+  if (!sizes || interpolation != kBilinear || padding == kZeros || !has_memory(grid.tensor) || !grid.tensor.is_cpu()) {
+    return;
+  }
+  const auto finite = [&]<class Number>(Number) {
+    // The kernel reflects at most at twice the size.
+    const auto scale = static_cast<Number>(4 * (*std::max_element(sizes->begin() + 2, sizes->end()) + 1));
+    each_of<Number>(grid.tensor, [&](Number value) {
+      TORCH_CHECK_VALUE(std::isfinite(value * scale), node_, ": '", grid.name,
+                        "' must hold finite numbers where padding_mode is not zeros, got ", value);
+    });
+  };
+  if (grid.tensor.scalar_type() == at::kDouble) finite(double{});
+  if (grid.tensor.scalar_type() == at::kFloat) finite(float{});
 }
 
 void Preconditions::row_loss(const variable_list& grads, int64_t reduction, NamedTensor input) const {

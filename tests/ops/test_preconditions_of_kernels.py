@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -77,8 +78,16 @@ def solve() -> Tensor:
     return result
 
 
-def grid(spatial: int) -> Tensor:
-    return functional.grid_sample(x(2, 3, *[4] * spatial), x(2, *[3] * spatial, spatial), align_corners=False)
+def grid(spatial: int, padding: str = "zeros") -> Tensor:
+    return functional.grid_sample(
+        x(2, 3, *[4] * spatial), x(2, *[3] * spatial, spatial), padding_mode=padding, align_corners=False
+    )
+
+
+def grid_backward(padding: str) -> Tensor:
+    result = grid(2, padding)
+    weights = torch.ones_like(result, requires_grad=True)
+    return torch.autograd.grad(result, result.grad_fn._saved_input, weights, create_graph=True)[0]  # type: ignore[union-attr]
 
 
 ROWS = (
@@ -180,6 +189,24 @@ ROWS = (
         x(1, 3, 3, 3, 3),
         "'input' of sizes [2, 3, 4, 4, 4] taken at the points of 'grid' of sizes [1, 3, 3, 3, 3] cannot give 'grads' "
         "of sizes [2, 3, 3, 3, 3]",
+    ),
+    Row(
+        lambda: grid(2, "border"),
+        "grid",
+        torch.full((2, 3, 3, 2), math.nan, dtype=torch.float64),
+        "'grid' must hold finite numbers where padding_mode is not zeros, got nan",
+    ),
+    Row(
+        lambda: grid(2, "reflection"),
+        "grid",
+        torch.full((2, 3, 3, 2), 1e308, dtype=torch.float64),
+        "'grid' must hold finite numbers where padding_mode is not zeros, got 1e+308",
+    ),
+    Row(
+        lambda: grid_backward("border"),
+        "grid",
+        torch.full((2, 3, 3, 2), -math.inf, dtype=torch.float64),
+        "'grid' must hold finite numbers where padding_mode is not zeros, got -inf",
     ),
     Row(lambda: grid(2), "interpolation_mode", 7, "'interpolation_mode' must lie between 0 and 2, got 7"),
     Row(

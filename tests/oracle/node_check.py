@@ -163,6 +163,8 @@ class NodeCheck:
 
     def _adversarial_values(self, grads: list[torch.Tensor]) -> None:
         saved = [one for one in _tensors(self._saved) if is_changeable(one)]
+        if self.name in _CRASH_WITH_SPECIAL_VALUES:
+            saved = []
         sizes = [one.numel() for one in (*grads, *saved)]
         # Which pattern comes first is left to the kind, so that kinds see each.
         first = zlib.crc32(repr(self.kind).encode())
@@ -309,6 +311,10 @@ def _requiring_grad(tensor: torch.Tensor) -> torch.Tensor:
     can = tensor.is_floating_point() or tensor.is_complex()
     return tensor.detach().requires_grad_() if can else tensor
 
+
+_CRASH_WITH_SPECIAL_VALUES = ("GridSampler2DBackward0", "GridSampler2DBackwardBackward0")
+"""Whose live nodes read beside their tensors where a saved one holds infinities or NaNs. The operators refuse those
+(tests/ops/test_preconditions_of_kernels.py)."""
 
 _NUMBERS = (0, 1, 1.0, True, -1.0, 2, 0.5, math.inf, math.nan)
 _COMPLEX_NUMBERS = (*_NUMBERS, 0j, 1 + 0j, complex(1, -0.0), 1j, complex(math.inf, 0))
