@@ -29,7 +29,7 @@ SOLVE: Any = backbind.ops.LinalgSolveExBackward0
 
 @pytest.fixture(scope="module")
 def calls() -> list[RecordedCall]:
-    return recorded_calls(samples=2, per_node=3)
+    return recorded_calls(samples=2, per_node=1)
 
 
 def in_state(value: Any, requires_grad: bool) -> Any:
