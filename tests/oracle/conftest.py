@@ -35,7 +35,7 @@ class ProgramRunner:
         tally.begin()
         disagreements = check_program(checker, program, limit)
         self.findings.counts.update(tally.counts() - before)
-        self.findings.add(tally.met, tally.covered, stood_in=stood_in)
+        self.findings.add(tally.covered, stood_in=stood_in)
         if limit is None:
             self.findings.ran.setdefault(program.source, set()).add(program.name)
             self.findings.sizes[program.source] = size

@@ -11,13 +11,16 @@ from tests.oracle.tally import Column
 
 COVERAGE_FILE = Path(__file__).with_name("coverage.json")
 
+NO_DERIVATIVE = "has no derivative: its formula is not_implemented; that it raises, and what, is compared"
+"""The reason for nodes that no program makes give a gradient, and that are compared all the same."""
+
 
 @dataclass(frozen=True)
 class Coverage:
     """One state of coverage."""
 
     exercised: frozenset[str]
-    """Nodes whose live node and operator were compared."""
+    """Nodes whose live node and operator gave a gradient, and the same."""
     with_stand_ins: frozenset[str]
     """The same, but with stand-ins for kernels of other hardware."""
     not_exercised: dict[str, str] = field(default_factory=dict)

@@ -80,7 +80,7 @@ def _unbound(function: Callable[..., object], tensor: torch.Tensor, *rest: Any) 
 
 def _slice_and_back(tensor: torch.Tensor, *place: int) -> object:
     whole = tensor.clone()
-    return aten.slice_inverse(whole, aten.slice(whole, *place), *place)
+    return aten.slice_inverse(aten.slice(whole, *place), whole, *place)
 
 
 MATRIX = partial(leaf, 3, 4)
@@ -427,12 +427,12 @@ MKLDNN = [
     ),
     Extra(
         "MkldnnMaxPool2DBackward0",
-        lambda x: aten.mkldnn_max_pool2d(x.to_mkldnn(), [2, 2]),
+        lambda x: aten.mkldnn_max_pool2d(x.to_mkldnn(), [2, 2], [2, 2]),
         lambda: (floats(1, 2, 4, 4),),
     ),
     Extra(
         "MkldnnMaxPool3DBackward0",
-        lambda x: aten.mkldnn_max_pool3d(x.to_mkldnn(), [2, 2, 2]),
+        lambda x: aten.mkldnn_max_pool3d(x.to_mkldnn(), [2, 2, 2], [2, 2, 2]),
         lambda: (floats(1, 2, 4, 4, 4),),
     ),
     Extra(
@@ -492,6 +492,11 @@ NESTED_TENSORS = [
     ),
     Extra("SqueezeBackwardAutogradNestedTensor1", aten.squeeze.dims, lambda: (nested((2, 1), (3, 1)), [-1])),
     Extra("ToPaddedTensorBackward0", torch.nested.to_padded_tensor, lambda: (NESTED(), 0.0)),
+    Extra(
+        "SumBackwardAutogradNestedTensor1",
+        lambda tensor: torch.nested.to_padded_tensor(aten.sum(tensor, [-1], keepdim=True), 0.0),
+        lambda: (NESTED(),),
+    ),
     Extra("UnbindBackwardAutogradNestedTensor0", _unbound, lambda: (torch.unbind, NESTED())),
     Extra("ValuesBackwardAutogradNestedTensor0", aten.values, lambda: (NESTED(),)),
 ]

@@ -15,7 +15,7 @@ class Findings:
     """Which programs ran and which nodes they exercised."""
 
     exercised: set[str] = field(default_factory=set)
-    """Nodes that were met and compared, all kernels being torch's own."""
+    """Nodes that were compared with a gradient, all kernels being torch's own."""
     with_stand_ins: set[str] = field(default_factory=set)
     """The same with stand-ins for kernels that this machine lacks."""
     columns: dict[Column, set[str]] = field(default_factory=dict)
@@ -34,9 +34,9 @@ class Findings:
             len(names) == self.sizes.get(source) for source, names in self.ran.items()
         )
 
-    def add(self, met: set[str], covered: Mapping[Column, set[str]], *, stood_in: bool) -> None:
+    def add(self, covered: Mapping[Column, set[str]], *, stood_in: bool) -> None:
         """What one program showed."""
-        (self.with_stand_ins if stood_in else self.exercised).update(met)
+        (self.with_stand_ins if stood_in else self.exercised).update(covered[Column.OPERATOR])
         for column in Column:
             self.columns.setdefault(column, set()).update(covered[column])
 

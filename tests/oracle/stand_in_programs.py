@@ -514,6 +514,7 @@ NOWHERE = [
         lambda: (square(), torch.tensor([0, 2]), torch.zeros(2).double()),
         "_nested_view_from_jagged_copy",
         "_nested_get_values",
+        "values",
     ),
     stand_in(
         NO_KERNEL,

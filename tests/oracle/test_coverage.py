@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import backbind
 import pytest
 from backbind._namespace import load_operators
 
-from tests.oracle.coverage import Coverage, gains, losses, read_coverage, updated, write_coverage
+from tests.oracle.coverage import (
+    NO_DERIVATIVE,
+    Coverage,
+    gains,
+    losses,
+    read_coverage,
+    updated,
+    write_coverage,
+)
 from tests.oracle.extra_programs import EXTRAS
 from tests.oracle.findings import SOURCES, Findings
 from tests.oracle.stand_in_programs import STAND_INS
@@ -45,8 +54,18 @@ def test_every_gap_has_a_reason(committed: Coverage) -> None:
 
 
 def test_every_row_of_the_tables_is_counted(committed: Coverage) -> None:
-    assert {extra.node for extra in EXTRAS} - committed.exercised == set()
-    assert {row.extra.node for row in STAND_INS} - committed.exercised - committed.with_stand_ins == set()
+    raising = {node for node, reason in committed.not_exercised.items() if reason == NO_DERIVATIVE}
+    assert {extra.node for extra in EXTRAS} - committed.exercised - raising == set()
+    assert {
+        row.extra.node for row in STAND_INS
+    } - committed.exercised - committed.with_stand_ins - raising == set()
+
+
+def test_nodes_without_a_derivative_have_none(committed: Coverage) -> None:
+    raising = {node for node, reason in committed.not_exercised.items() if reason == NO_DERIVATIVE}
+    for node in raising:
+        formulas = backbind.ops.get(node).formulas
+        assert all(formula.text.startswith("not_implemented") for formula in formulas), node
 
 
 def test_a_node_that_is_no_longer_exercised_is_a_loss() -> None:
@@ -103,12 +122,10 @@ def test_findings_of_workers_add_up() -> None:
 def test_what_a_program_covered_is_added() -> None:
     findings = Findings()
     covered: dict[Column, set[str]] = {column: set() for column in Column}
-    covered[Column.STEP] = {"B"}
-    findings.add({"A", "B"}, covered, stood_in=False)
-    covered[Column.STEP] = {"C"}
-    findings.add({"C"}, covered, stood_in=True)
+    findings.add(covered | {Column.OPERATOR: {"A", "B"}, Column.STEP: {"B"}}, stood_in=False)
+    findings.add(covered | {Column.OPERATOR: {"C"}, Column.STEP: {"C"}}, stood_in=True)
     assert (findings.exercised, findings.with_stand_ins) == ({"A", "B"}, {"C"})
-    assert findings.columns == {column: {"B", "C"} if column is Column.STEP else set() for column in Column}
+    assert findings.columns == covered | {Column.OPERATOR: {"A", "B", "C"}, Column.STEP: {"B", "C"}}
 
 
 def test_a_run_is_complete_when_all_programs_of_all_sources_ran() -> None:
