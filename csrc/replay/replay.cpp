@@ -65,21 +65,19 @@ class Replay {
 
  private:
   void enter_roots() {
-    std::optional<torch_private::CurrentNodeGuard> current_node;
-    if (!torch_private::begins_at_root(*request_.root)) current_node.emplace(*request_.root);
-    variable_list gradients = gradients_of_roots();
+    Node& root = *request_.root;
+    if (torch_private::begins_at_root(root)) return send_to_roots(torch_private::root_gradients(root));
+    const torch_private::CurrentNodeGuard current_node(root);
+    send_to_roots(evaluate(root, [&] { return root(variable_list()); }));
+  }
+
+  void send_to_roots(variable_list&& gradients) {
     for (size_t i = 0; i < plan_.roots.size(); ++i)
       send(plan_.roots[i], std::move(gradients[i]), !is_simple_ || foreign_sum_ != nullptr);
     // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
     // behind it.
     const auto& roots = request_.roots();
     if (roots.size() == 1 && plan_.roots[0].step == Target::kUnwanted) call_hooks_of_unwanted_root(roots[0]);
-  }
-
-  variable_list gradients_of_roots() {
-    Node& root = *request_.root;
-    if (torch_private::begins_at_root(root)) return torch_private::root_gradients(root);
-    return evaluate(root, [&] { return root(variable_list()); });
   }
 
   void call_hooks_of_unwanted_root(const torch::autograd::Edge& root) {
@@ -109,10 +107,11 @@ class Replay {
 
   void run_guarded(const Step& step, Node& node) {
     try {
-      const std::optional<SlowPathReason> reason = run_directly(step, node);
+      const WatchedOperator* foreign = foreign_operator_of(step);
+      const std::optional<SlowPathReason> reason = run_directly(step, node, foreign);
       if (!reason.has_value()) return;
       if (*reason == SlowPathReason::kForeignKernel) [[unlikely]] {
-        slow_path_.add_foreign_kernel(step.node_type, foreign_operator_of(step)->name());
+        slow_path_.add_foreign_kernel(step.node_type, foreign->name());
       } else {
         slow_path_.add(step.node_type, *reason);
       }
@@ -166,12 +165,12 @@ class Replay {
   }
 
   // Runs a step without the node's own call, if that makes no difference; otherwise does nothing and says why not.
-  std::optional<SlowPathReason> run_directly(const Step& step, Node& node) {
+  std::optional<SlowPathReason> run_directly(const Step& step, Node& node, const WatchedOperator* foreign) {
     if (!is_simple_) return SlowPathReason::kWatched;
     if (is_hooked(node) || (step.accumulates && node.tensor_post_acc_grad_hooks() != nullptr))
       return SlowPathReason::kHooks;
     if (step.handed_out_count > 0) return SlowPathReason::kHandedOut;
-    if (foreign_operator_of(step) != nullptr) return SlowPathReason::kForeignKernel;
+    if (foreign != nullptr) return SlowPathReason::kForeignKernel;
     if (step.accumulates) {
       if (!accumulate(node, slots_.of(step)[0])) return SlowPathReason::kAccumulation;
       return std::nullopt;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import fx
 from torch.fx.graph_module import reduce_graph_module
 
 from backbind import _C
-from backbind._saved_tensors import SavedTensor
+from backbind._saved_tensors import SavedCopies, SavedTensor
 from backbind._torch_private import skip_frame, skip_frames
 
 
@@ -24,6 +24,14 @@ def check_used(gradients: Iterable[object]) -> None:
                 f"The differentiated Tensor at index {position} appears to not have been used in the graph. "
                 "Set allow_unused=True if this is the desired behavior."
             )
+
+
+@skip_frames
+def check_gradients(gradients: Iterable[object]) -> None:
+    """Raises torch.autograd.grad's error where something else than a tensor is given for a gradient."""
+    for gradient in gradients:
+        if gradient is not None and not isinstance(gradient, torch.Tensor | fx.Proxy):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
 
 
 class TracedBackward(fx.GraphModule):
@@ -57,6 +65,7 @@ class TracedBackward(fx.GraphModule):
     # torch.compile leaves this frame to Python, so that a compiled graph checks at every call, too.
     @skip_frame
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        check_gradients((*args, *kwargs.values()))
         self._check_saved_tensors()
         with torch.no_grad():
             gradients = super().__call__(*args, **kwargs)
@@ -81,6 +90,31 @@ class TracedBackward(fx.GraphModule):
             saved for saved in self._saved_tensors if self._buffers.get(saved.buffer) is saved.tensor
         )
         return self
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """As of any module, but what is loaded takes the place of a buffer and is never copied into it.
+
+        Buffers lie on the storage of what the forward saved: a parameter of the model, for example.
+        """
+        for saved in self._saved_tensors:
+            if saved.buffer not in state_dict and saved.has_changed():
+                raise saved.error()
+        numbers = tuple(self._numbers())
+        given = state_dict if assign else self._copies_for_buffers(state_dict)
+        result = super().load_state_dict(given, strict, assign=True)
+        self._mark_numbers(numbers)
+        return result
+
+    def _copies_for_buffers(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+        copies = SavedCopies()
+        own = dict(state_dict)
+        for name, buffer in self._buffers.items():
+            value = own.get(name)
+            if buffer is not None and isinstance(value, torch.Tensor):
+                own[name] = copies.copy(value).to(device=buffer.device, dtype=buffer.dtype)
+        return own
 
     def __copy__(self) -> TracedBackward:
         copied = TracedBackward(self, copy.copy(self.graph), "TracedBackward")

@@ -207,6 +207,16 @@ def test_gradients_that_do_not_fit_are_refused_as_eager_does(
     assert raised(lambda: graph(given)) == eager
 
 
+@pytest.mark.parametrize("given", [3, 0.5, "text", object(), leaf], ids=lambda given: type(given).__name__)
+def test_gradients_of_another_type_are_refused_as_eager_does(given: Any) -> None:
+    inputs = leaf(3)
+    outputs = inputs * 2
+    graph = backbind.trace(outputs, inputs)
+    expected = raised(lambda: torch.autograd.grad(outputs, inputs, [given]))
+    assert raised(lambda: graph(given)) == expected
+    assert raised(lambda: graph(gradient_0=given)) == expected
+
+
 def test_a_gradient_that_is_missing_is_missed_even_where_no_input_lies_behind_its_output() -> None:
     value, other = leaf(3), leaf(3)
     outputs = [value.sum(), other * 2]

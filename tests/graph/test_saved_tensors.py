@@ -186,6 +186,48 @@ def test_a_graph_that_is_moved_nowhere_still_notices_changes() -> None:
     assert message(graph).endswith(ADVICE)
 
 
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_loaded_state_is_not_written_into_what_was_saved(assign: bool) -> None:
+    model, loss = network()
+    graph = backbind.trace(loss, dict(model.named_parameters()))
+    expected = graph()
+    state = {name: tensor * 2 for name, tensor in graph.state_dict().items()}
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    graph.load_state_dict(state, assign=assign)
+    assert [
+        torch.equal(one, parameter) for one, parameter in zip(before, model.parameters(), strict=True)
+    ] == [True] * len(before)
+    loaded = graph()
+    assert not torch.equal(loaded["0.weight"], expected["0.weight"])
+    for tensor in state.values():
+        tensor.zero_()
+    assert torch.equal(graph()["0.weight"], loaded["0.weight"]) != assign
+    loss.backward()
+    assert torch.equal(expected["0.weight"], model.get_parameter("0.weight").grad)  # type: ignore[arg-type]
+
+
+def test_a_state_of_other_sizes_is_refused() -> None:
+    model, loss = network()
+    graph = backbind.trace(loss, dict(model.named_parameters()))
+    expected = graph()
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        graph.load_state_dict({name: torch.ones(99) for name in graph.state_dict()})
+    assert differences(list(graph().values()), list(expected.values())) == {}
+
+
+def test_what_is_not_loaded_is_checked() -> None:
+    model, loss = network()
+    graph = backbind.trace(loss, dict(model.named_parameters()))
+    state = graph.state_dict()
+    with torch.no_grad():
+        model.get_parameter("2.weight").add_(1)
+    assert "has been modified by an inplace operation" in message(
+        lambda: graph.load_state_dict({}, strict=False)
+    )
+    graph.load_state_dict(state)
+    graph()
+
+
 def test_a_buffer_that_a_user_replaced_is_the_users() -> None:
     value = leaf(3)
     graph = backbind.trace(value.square().sum(), [value])
