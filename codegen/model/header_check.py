@@ -38,8 +38,9 @@ def require_equal(model: Model, structs: Mapping[str, NodeStruct], header: str) 
             [
                 f"{count} between {model.yaml_name} and {header} of torch {model.torch_version}:",
                 *(f"  {line}" for line in found),
-                "hint: torch was compiled with the header, so the model is wrong; types stand in "
-                "codegen/model/saved_types.py, names in codegen/names.py",
+                "hint: torch was compiled with the header. An edited formula may read only what its node saved; "
+                "where none was edited the model is wrong: types stand in codegen/model/saved_types.py, names in "
+                "codegen/names.py",
             ]
         )
     )

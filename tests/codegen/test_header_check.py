@@ -134,8 +134,9 @@ def test_all_differences_come_in_one_message(small: Model) -> None:
         f"  MulBackward0: the header has no such struct, the model makes it from 'mul.Tensor' "
         f"(derivatives.yaml:{line})\n"
         "  NewBackward0: the header has this struct, the model has no such node\n"
-        "hint: torch was compiled with the header, so the model is wrong; types stand in "
-        "codegen/model/saved_types.py, names in codegen/names.py"
+        "hint: torch was compiled with the header. An edited formula may read only what its node saved; "
+        "where none was edited the model is wrong: types stand in codegen/model/saved_types.py, names in "
+        "codegen/names.py"
     )
 
 

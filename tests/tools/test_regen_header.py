@@ -65,8 +65,9 @@ def test_a_header_that_differs_stops_the_run(
         "regen.py: 2 differences between derivatives.yaml and Functions.h of torch 2.13.0:\n"
         "  MulBackward0.other_layout: the header says 'at::Layout', the model has no such field\n"
         "  MulBackward0.other_scalar_type: the header has no such field, the model says 'at::ScalarType'\n"
-        "hint: torch was compiled with the header, so the model is wrong; types stand in "
-        "codegen/model/saved_types.py, names in codegen/names.py\n"
+        "hint: torch was compiled with the header. An edited formula may read only what its node saved; "
+        "where none was edited the model is wrong: types stand in codegen/model/saved_types.py, names in "
+        "codegen/names.py\n"
     )
     assert not (tmp_path / "out").exists()
     # Left out by request, nobody looks.
