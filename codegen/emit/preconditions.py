@@ -78,6 +78,7 @@ _OF_OPERATORS: Mapping[str, tuple[str, ...]] = {
     ),
     "cat": ('joined_along("dim", $dim, $tensors_args_sizes_symint)',),
     "repeat": ("repeated(grads, $repeats, $self_sym_sizes)",),
+    "expand": ("expanded(grads, $self_sym_sizes)",),
     "_cdist_forward": ('distances(grads, {"x1", $x1}, {"x2", $x2}, {"result", $result})',),
     **dict.fromkeys(
         ("_fft_r2c", "_fft_c2r"),

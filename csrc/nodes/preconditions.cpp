@@ -215,6 +215,20 @@ void Preconditions::repeated(const variable_list& grads, c10::SymIntArrayRef rep
                     at::IntArrayRef(*times), " times cannot have a gradient of sizes ", at::IntArrayRef(*grad));
 }
 
+void Preconditions::expanded(const variable_list& grads, c10::SymIntArrayRef sizes) const {
+  const at::Tensor& grad = grads[0];
+  if (!grad.defined() || grad.is_nested()) return;
+  bool fits = sizes.size() <= static_cast<size_t>(grad.dim());
+  const auto from = plain_sizes(sizes);
+  const auto to = plain_sizes(grad);
+  if (fits && from && to) {
+    fits = std::equal(from->rbegin(), from->rend(), to->rbegin(),
+                      [](int64_t size, int64_t expanded) { return size == 1 || size == expanded; });
+  }
+  TORCH_CHECK_VALUE(fits, node_, ": a tensor of sizes ", sizes, " cannot be expanded to those of its gradient, ",
+                    grad.sym_sizes());
+}
+
 void Preconditions::distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const {
   rank_at_least(x1, 2);
   rank_at_least(x2, 2);

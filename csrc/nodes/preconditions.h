@@ -87,6 +87,8 @@ class Preconditions {
                   std::initializer_list<NamedTensor> parameters) const;
   // The gradient has the sizes that repeating a tensor of `sizes` gives.
   void repeated(const variable_list& grads, c10::SymIntArrayRef repeats, c10::SymIntArrayRef sizes) const;
+  // The gradient has sizes that a tensor of `sizes` can be expanded to.
+  void expanded(const variable_list& grads, c10::SymIntArrayRef sizes) const;
   // `x1` and `x2` are lists of points, and `result` holds the distance of each from each.
   void distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const;
   // `result` holds the distance of each of the `points` from each other one.

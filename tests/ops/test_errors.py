@@ -362,6 +362,18 @@ def test_text_that_is_not_unicode() -> None:
             "RepeatBackward0: a tensor of sizes [3, 4] repeated [2, 2] times cannot have a gradient of sizes [6, 4]",
         ),
         (
+            "ExpandBackward0",
+            "self_sym_sizes",
+            [2, 4],
+            "ExpandBackward0: a tensor of sizes [2, 4] cannot be expanded to those of its gradient, [2, 3, 4]",
+        ),
+        (
+            "ExpandBackward0",
+            "self_sym_sizes",
+            [1, 2, 3, 4],
+            "ExpandBackward0: a tensor of sizes [1, 2, 3, 4] cannot be expanded to those of its gradient, [2, 3, 4]",
+        ),
+        (
             "CdistBackward0",
             "result",
             torch.ones(2, 2, dtype=torch.float64),

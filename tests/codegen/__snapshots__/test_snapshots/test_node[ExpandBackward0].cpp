@@ -53,6 +53,7 @@ static variable_list ExpandBackward0_call(decltype(&ExpandBackward0_apply_delega
   const auto self_sym_sizes = reader.sym_int_list();
   const Preconditions check("ExpandBackward0");
   check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.expanded(grads, self_sym_sizes);
   return functional(variable_list(grads), needs_input_grad, self_sym_sizes);
 }
 

@@ -54,6 +54,7 @@ static variable_list ExpandBackward0_copy_call(decltype(&ExpandBackward0_copy_ap
   const auto self_sym_sizes = reader.sym_int_list();
   const Preconditions check("ExpandBackward0_copy");
   check.gradient_count(grads, 1);
+  if (needs_input_grad[0]) check.expanded(grads, self_sym_sizes);
   return functional(variable_list(grads), needs_input_grad, self_sym_sizes);
 }
 
