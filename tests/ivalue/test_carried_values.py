@@ -161,7 +161,9 @@ def _arguments_in_front(node: str) -> Iterator[list[tuple[Any, ...]]]:
     library = torch.library.Library("backbind", "IMPL")
     try:
         library.impl(node, kernel, _IN_FRONT)
-        with torch._C._IncludeDispatchKeyGuard(torch._C._parse_dispatch_key(_IN_FRONT)):
+        key = torch._C._parse_dispatch_key(_IN_FRONT)
+        assert key is not None
+        with torch._C._IncludeDispatchKeyGuard(key):
             yield received
     finally:
         library._destroy()
