@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -74,9 +74,12 @@ class TracedBackward(fx.GraphModule):
         return gradients
 
     @skip_frames
-    def _check_saved_tensors(self) -> None:
+    def _check_saved_tensors(self, replaced: Container[str] = ()) -> None:
+        """Raises eager's error, unless the buffer is one of those that are about to be ``replaced``."""
         buffers = self._buffers
         for saved in self._saved_tensors:
+            if saved.buffer in replaced:
+                continue
             # Where a user has put another tensor in its place, that one is the user's own.
             if saved.has_changed() and buffers.get(saved.buffer) is saved.tensor:
                 raise saved.error()
@@ -98,9 +101,7 @@ class TracedBackward(fx.GraphModule):
 
         Buffers lie on the storage of what the forward saved: a parameter of the model, for example.
         """
-        for saved in self._saved_tensors:
-            if saved.buffer not in state_dict and saved.has_changed():
-                raise saved.error()
+        self._check_saved_tensors(replaced=state_dict)
         numbers = tuple(self._numbers())
         given = state_dict if assign else self._copies_for_buffers(state_dict)
         result = super().load_state_dict(given, strict, assign=True)

@@ -42,6 +42,10 @@ def difference(expected: Outcome, actual: Outcome, *, history: bool = False) -> 
     return ""
 
 
+def is_dense(tensor: torch.Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_nested
+
+
 def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
     """The numbers of a dense tensor, as those of every other of its shape lie in memory.
 

@@ -13,7 +13,7 @@ from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves
 
 from tests.oracle.adversarial import PATTERNS, adversarial, adversarial_memory, is_changeable
-from tests.oracle.compare import difference, plain_copy, tensor_difference
+from tests.oracle.compare import difference, is_dense, plain_copy, tensor_difference
 from tests.oracle.gradients import (
     Results,
     gradient_specs,
@@ -263,7 +263,7 @@ class NodeCheck:
     ) -> None:
         # Below autograd's keys no version counter tells of a write, so the numbers themselves are looked at.
         # A step runs over dense tensors only.
-        watched = [one for one in (*given, *_tensors(self._saved)) if one is not None and _is_dense(one)]
+        watched = [one for one in (*given, *_tensors(self._saved)) if one is not None and is_dense(one)]
         before = [] if Column.STEP in self.columns else [plain_copy(one) for one in watched]
         actual = self._steps.run(given, mask)
         if any(tensor_difference(old, plain_copy(new)) for old, new in zip(before, watched, strict=False)):
@@ -300,10 +300,6 @@ class NodeCheck:
 
     def _report(self, compared: str, described: str, what: str) -> None:
         self.disagreements.append(Disagreement(self.name, compared, described, what))
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_nested
 
 
 def _requiring_grad(tensor: torch.Tensor) -> torch.Tensor:

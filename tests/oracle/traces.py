@@ -14,7 +14,7 @@ import torch
 from backbind._operator import FunctionalOperator
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tests.oracle.compare import difference, plain_copy
+from tests.oracle.compare import difference, is_dense, plain_copy
 from tests.oracle.live_node import Gradients
 from tests.oracle.outcome import Outcome, outcome_of
 
@@ -178,8 +178,7 @@ def _difference_of_values(expected: Outcome, actual: Outcome) -> str:
 
 def _contiguous(outcome: Outcome) -> Outcome:
     def made(one: torch.Tensor | None) -> torch.Tensor | None:
-        is_dense = one is not None and one.layout == torch.strided and not one.is_nested
-        return plain_copy(one) if one is not None and is_dense else one
+        return plain_copy(one) if one is not None and is_dense(one) else one
 
     return replace(outcome, gradients=tuple(map(made, outcome.gradients)))
 
