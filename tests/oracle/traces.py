@@ -99,9 +99,8 @@ class _Comparison:
                 continue
             outcome = _run(graph, self._others)
             if self._report(how, self._difference_on_inputs(mode, _run(graph, self._inputs))):
-                self._report(
-                    how + ", run on other strides", self._difference_on_others(how, outcome, on_others)
-                )
+                what = self._difference_on_others(tracing_mode, mode, outcome, on_others)
+                self._report(how + ", run on other strides", what)
             if mode == _NO_GRAD:
                 on_others = outcome
         return True
@@ -136,17 +135,20 @@ class _Comparison:
             return ""
         return difference(expected, actual)
 
-    def _difference_on_others(self, how: str, actual: Outcome, without_grad: Outcome | None) -> str:
-        if without_grad is not None and how == f"real, {_INFERENCE}":
-            return difference(without_grad, actual)
+    def _difference_on_others(
+        self, tracing_mode: TracingMode, mode: str, actual: Outcome, without_grad: Outcome | None
+    ) -> str:
+        known = without_grad if mode == _INFERENCE else None
+        if known is not None and tracing_mode == "real":
+            return difference(known, actual)
         if self._operator.name in _OTHER_WAY_WHEN_TRACED:
             return ""
-        if without_grad is not None and how == f"symbolic, {_INFERENCE}":
+        if known is not None:
             # Torch decomposes some operators in Python for symbolic sizes, in inference mode not the same ones.
-            return difference(_contiguous(without_grad), _contiguous(actual))
+            return difference(_contiguous(known), _contiguous(actual))
         if self._operator.name in _SUMS_IN_ORDER_OF_MEMORY:
             return ""
-        with torch.enable_grad() if _GRAD in how else torch.no_grad():
+        with torch.enable_grad() if mode == _GRAD else torch.no_grad():
             expected = self._reference(self._others)
         return _difference_of_values(expected, actual)
 
