@@ -81,18 +81,18 @@ c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward() {
   return {};
 }
 
-bool begins_at_root(const torch::autograd::Node& root) {
-  return root.num_outputs() == 1 && root.next_edge(0).is_valid() && !at::getAccelerator().has_value();
+bool skips_graph_root(const torch::autograd::Node& graph_root) {
+  return graph_root.num_outputs() == 1 && graph_root.next_edge(0).is_valid() && !at::getAccelerator().has_value();
 }
 
-void leave_out_root_that_begins(const torch::autograd::Node& root, torch::autograd::GraphTask& task) {
-  if (!begins_at_root(root)) return;
-  torch::autograd::Node* first = root.next_edge(0).function.get();
+void erase_skipped_graph_root(const torch::autograd::Node& graph_root, torch::autograd::GraphTask& task) {
+  if (!skips_graph_root(graph_root)) return;
+  torch::autograd::Node* first = graph_root.next_edge(0).function.get();
   task.nodes_in_graph_.erase(first);
   task.dependencies_.erase(first);
 }
 
-void forget_dependencies(torch::autograd::GraphTask& task) { task.dependencies_ = decltype(task.dependencies_)(); }
+void release_dependencies(torch::autograd::GraphTask& task) { task.dependencies_ = decltype(task.dependencies_)(); }
 
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task) {
@@ -100,7 +100,7 @@ torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::aut
   auto& engine = torch::autograd::Engine::get_default_engine();
   c10::intrusive_ptr<torch::autograd::Node> first = root;
   InputBuffer inputs{variable_list()};
-  if (begins_at_root(*root)) {
+  if (skips_graph_root(*root)) {
     first = root->next_edge(0).function;
     // The engine looks the node that it begins at up among those that it decided about, in which a lone root is missing
     // where nothing that is asked for lies behind it.

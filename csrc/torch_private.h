@@ -23,18 +23,18 @@ at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor);
 // that is wanted there.
 c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward();
 
-// Whether the engine would begin a backward at its one root itself, without a node before it, if nobody had its entry.
-// With an accelerator the node before it stays: it knows the streams.
-bool begins_at_root(const torch::autograd::Node& root);
+// Whether the engine would evaluate the one root first, without a GraphRoot before it (skip_dummy_node), if no compiled
+// autograd were installed. With an accelerator the GraphRoot stays: it knows the streams.
+bool skips_graph_root(const torch::autograd::Node& graph_root);
 
-// Takes the root that the engine begins at out of its notes, as they are if nobody has its entry: it is neither among
-// the nodes that others lead to nor among those that wait for any.
-void leave_out_root_that_begins(const torch::autograd::Node& root, torch::autograd::GraphTask& task);
+// Takes the root at which the engine would begin without a GraphRoot out of GraphTask::nodes_in_graph_ and
+// GraphTask::dependencies_, where it then would not be.
+void erase_skipped_graph_root(const torch::autograd::Node& graph_root, torch::autograd::GraphTask& task);
 
-// Frees what the engine has noted down about the order of nodes. It takes each node out when its turn comes, so that
-// nobody can ask for the whole order once the first has run; we need not do so one by one. Uses that nothing but its
-// own loop and that question read GraphTask::dependencies_.
-void forget_dependencies(torch::autograd::GraphTask& task);
+// Frees GraphTask::dependencies_. The engine takes each node out when its turn comes, so that nobody can ask for the
+// whole order once the first has run; we need not do so one by one. Uses that nothing but the engine's own loop and
+// that question read it.
+void release_dependencies(torch::autograd::GraphTask& task);
 
 // Runs a backward that the engine handed over as the engine itself would have run it, from the task that it made for
 // it. Uses Engine::execute_with_graph_task, and the list in which the engine collects warnings until the end.

@@ -23,7 +23,7 @@ from tools.build_support.errors import BuildError
 from tools.build_support.options import REPOSITORY, BuildOptions
 from tools.build_support.sanitizers import SANITIZERS
 
-TESTS = ("tests/capture", "tests/replay", "tests/cases/test_cases.py", "tests/sanitizers")
+TESTS = ("tests/plan", "tests/capture", "tests/replay", "tests/cases/test_cases.py", "tests/sanitizers")
 """Not tests/cases/test_harness.py, whose processes crash on purpose."""
 WITHOUT_CAPTURE = (
     "tests/cases/test_cases.py::test_eager_says_the_same_twice",

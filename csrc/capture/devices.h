@@ -1,7 +1,7 @@
 // Which devices a backward touches, as the engine knows before it runs anything.
 #pragma once
 
-#include "capture/request.h"
+#include "plan/request.h"
 
 namespace backbind {
 

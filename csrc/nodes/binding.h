@@ -37,7 +37,7 @@ struct Binding {
   bool is_inline;
   std::span<const Argument> arguments;
   Apply apply;
-  // The same through the node struct, whatever `apply` does: the truth that an inline formula is compared with.
+  // The same through the node struct, whatever `apply` does: the reference that an inline formula is compared with.
   Apply apply_delegate;
   Pack pack;
   // Null where a live node has to be called as the engine calls it.

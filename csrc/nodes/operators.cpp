@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
-#include "nodes/purity.h"
 #include "nodes/registry.h"
+#include "nodes/without_autocast.h"
 #include "torch_private.h"
 
 namespace backbind {
@@ -35,7 +35,7 @@ class DecomposedKernel final : public c10::OperatorKernel {
     const variable_list grads = gradients_of(*(first - 1));
     const ivalue_list arguments(std::make_move_iterator(first), std::make_move_iterator(stack->end()));
     torch::jit::drop(*stack, count + 1);
-    torch::jit::push(*stack, c10::List<at::Tensor>(run_pure(*binding_, binding_->apply, grads, arguments)));
+    torch::jit::push(*stack, c10::List<at::Tensor>(run_without_autocast(*binding_, binding_->apply, grads, arguments)));
   }
 
  private:

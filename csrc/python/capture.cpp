@@ -5,8 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "capture/engine_entry.h"
-#include "capture/node_type_name.h"
+#include "capture/captured_backward.h"
+#include "capture/choice.h"
+#include "capture/engine_hook.h"
+#include "capture/listener.h"
+#include "plan/node_type_name.h"
 #include "python/bridge.h"
 #include "replay/replay.h"
 
@@ -50,6 +53,14 @@ Owned counts_to_python(const std::map<std::string, uint64_t>& counts, uint64_t o
   for (const auto& [key, count] : counts) put(dict.get(), key, number(count));
   if (others > 0) put(dict.get(), kOthers, number(others));
   return dict;
+}
+
+Owned fallbacks_to_python(const Counts& counts) {
+  std::map<std::string, uint64_t> texts;
+  for (size_t i = 0; i < counts.fallbacks.size(); ++i) {
+    if (counts.fallbacks[i] > 0) texts[kFallbackReasons[i]] = counts.fallbacks[i];
+  }
+  return counts_to_python(texts);
 }
 
 Owned recaptures_to_python(const Counts& counts) {
@@ -100,7 +111,7 @@ class Callable {
 
 // Tells which session the running context has chosen. Never let go of, because threads may run backwards while the
 // process ends.
-PyObject* chosen = nullptr;
+PyObject* context_session = nullptr;
 
 // Python counts in each thread how often another context began to run there. Without that number every backward asks.
 template <class State>
@@ -115,12 +126,12 @@ uint64_t version_of(const State* state) {
 
 uint64_t context_version() { return version_of(PyGILState_GetThisThreadState()); }
 
-SessionPtr chosen_session() {
+SessionPtr session_of_context() {
   if (Py_IsInitialized() == 0) return nullptr;
   const auto state = PyGILState_Ensure();
   SessionPtr session;
-  if (const Owned handle(PyObject_CallNoArgs(chosen)); !handle) {
-    PyErr_WriteUnraisable(chosen);
+  if (const Owned handle(PyObject_CallNoArgs(context_session)); !handle) {
+    PyErr_WriteUnraisable(context_session);
   } else if (handle.get() != Py_None) {
     session = session_of(handle.get());
   }
@@ -135,47 +146,47 @@ PyObject* new_session(PyObject* /*module*/, PyObject* backend) {
     const char* name = PyUnicode_AsUTF8(backend);
     if (name == nullptr) throw PythonErrorSet();
     TORCH_CHECK_VALUE(std::string_view(name) == "native", "no backend is called '", name, "'; there is: native");
-    return session_to_python(std::make_shared<Session>(replay)).release();
+    return session_to_python(std::make_shared<Session>(native_backend())).release();
   });
 }
 
-PyObject* choose_for_context(PyObject* /*module*/, PyObject* session) {
+PyObject* set_context_session(PyObject* /*module*/, PyObject* session) {
   return guarded([&]() -> PyObject* {
-    backbind::choose_for_context(session_of(session));
+    backbind::set_context_session(session_of(session));
     Py_RETURN_NONE;
   });
 }
 
-PyObject* forget_chosen_sessions(PyObject* /*module*/, PyObject* /*unused*/) {
+PyObject* invalidate_context_sessions(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded([]() -> PyObject* {
-    backbind::forget_chosen_sessions();
+    backbind::invalidate_context_sessions();
     Py_RETURN_NONE;
   });
 }
 
-PyObject* set_chosen(PyObject* /*module*/, PyObject* callable) {
+PyObject* set_context_lookup(PyObject* /*module*/, PyObject* callable) {
   return guarded([&]() -> PyObject* {
     Py_INCREF(callable);
-    Py_XSETREF(chosen, callable);
-    set_contexts({.version = context_version, .chosen = chosen_session});
+    Py_XSETREF(context_session, callable);
+    set_contexts({.version = context_version, .session = session_of_context});
     Py_RETURN_NONE;
   });
 }
 
-PyObject* choose_for_process(PyObject* /*module*/, PyObject* session) {
-  return guarded([&] { return session_to_python(exchange_process_session(session_of(session))).release(); });
+PyObject* set_process_session(PyObject* /*module*/, PyObject* session) {
+  return guarded([&] { return session_to_python(backbind::set_process_session(session_of(session))).release(); });
 }
 
 PyObject* is_capturing(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded([] { return PyBool_FromLong(current_session() != nullptr); });
 }
 
-PyObject* take_engine_entry(PyObject* /*module*/, PyObject* /*unused*/) {
+PyObject* install_engine_hook(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded([]() -> PyObject* {
     {
       // The first time, a node is evaluated in another thread, which wants the GIL in anomaly mode.
       const GilReleased released;
-      backbind::take_engine_entry();
+      backbind::install_engine_hook();
     }
     Py_RETURN_NONE;
   });
@@ -186,21 +197,21 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
     const SessionPtr held = session_of(session);
     const Counts counts = held != nullptr ? held->statistics.read() : process_statistics().read();
     const Owned recaptures = recaptures_to_python(counts);
-    const Owned fallbacks = counts_to_python(counts.fallback_reasons);
+    const Owned fallbacks = fallbacks_to_python(counts);
     const Owned opaque = counts_to_python(counts.opaque_steps.counts(), counts.opaque_steps.others());
     const Owned slow_path = slow_path_to_python(counts);
-    return checked(Py_BuildValue(
-                       "(KKKKddOOOO)", static_cast<unsigned long long>(counts.captures),
-                       static_cast<unsigned long long>(counts.replays), static_cast<unsigned long long>(counts.steps),
-                       static_cast<unsigned long long>(counts.fallbacks), counts.look_up_seconds,
-                       counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get(), slow_path.get()))
+    return checked(Py_BuildValue("(KKKddOOOO)", static_cast<unsigned long long>(counts.captures),
+                                 static_cast<unsigned long long>(counts.replays),
+                                 static_cast<unsigned long long>(counts.steps), counts.look_up_seconds,
+                                 counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get(),
+                                 slow_path.get()))
         .release();
   });
 }
 
-PyObject* forget_plans(PyObject* /*module*/, PyObject* /*unused*/) {
+PyObject* clear_plans(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded([]() -> PyObject* {
-    backbind::forget_plans();
+    backbind::clear_plans();
     Py_RETURN_NONE;
   });
 }
@@ -214,8 +225,8 @@ PyObject* clear_counts(PyObject* /*module*/, PyObject* /*unused*/) {
 
 PyObject* plans_held(PyObject* /*module*/, PyObject* /*unused*/) {
   return guarded([] {
-    return checked(Py_BuildValue("(KK)", static_cast<unsigned long long>(backbind::plans_held()),
-                                 static_cast<unsigned long long>(backbind::plan_bytes_held())))
+    return checked(Py_BuildValue("(KK)", static_cast<unsigned long long>(plan_count()),
+                                 static_cast<unsigned long long>(plan_bytes())))
         .release();
   });
 }

@@ -7,14 +7,14 @@ namespace backbind::python {
 
 // Functions of the module; runtime/backbind/_C.pyi says what they take and return.
 PyObject* new_session(PyObject* module, PyObject* backend);
-PyObject* choose_for_context(PyObject* module, PyObject* session);
-PyObject* forget_chosen_sessions(PyObject* module, PyObject* unused);
-PyObject* set_chosen(PyObject* module, PyObject* callable);
-PyObject* choose_for_process(PyObject* module, PyObject* session);
+PyObject* set_context_session(PyObject* module, PyObject* session);
+PyObject* invalidate_context_sessions(PyObject* module, PyObject* unused);
+PyObject* set_context_lookup(PyObject* module, PyObject* callable);
+PyObject* set_process_session(PyObject* module, PyObject* session);
 PyObject* is_capturing(PyObject* module, PyObject* unused);
-PyObject* take_engine_entry(PyObject* module, PyObject* unused);
+PyObject* install_engine_hook(PyObject* module, PyObject* unused);
 PyObject* counts_of(PyObject* module, PyObject* session);
-PyObject* forget_plans(PyObject* module, PyObject* unused);
+PyObject* clear_plans(PyObject* module, PyObject* unused);
 PyObject* clear_counts(PyObject* module, PyObject* unused);
 PyObject* plans_held(PyObject* module, PyObject* unused);
 PyObject* set_listener(PyObject* module, PyObject* listener);

@@ -6,10 +6,11 @@
 #include "nodes/registry.h"
 #include "python/bridge.h"
 #include "python/capture.h"
+#include "python/lowering.h"
 #include "python/operator.h"
 #include "python/results.h"
 #include "python/step.h"
-#include "python/walk.h"
+#include "python/wrapped_number.h"
 
 namespace backbind::python {
 
@@ -44,20 +45,22 @@ PyMethodDef methods[] = {
     {"pack", pack_node, METH_O, "(needs_input_grad, *saved) of a live node, or None where no binding knows it."},
     {"run_step", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_step)), METH_FASTCALL,
      "What a replay computes for a live node without calling it, or None where it calls the node; for tests."},
-    {"walk", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(walk_graph)), METH_FASTCALL,
+    {"lower", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(lower)), METH_FASTCALL,
      "The steps of a backward in the engine's order, without running it."},
     {"is_wrapped_number", is_wrapped_number, METH_O, "Whether a tensor stands for a number of Python."},
     {"mark_wrapped_number", mark_wrapped_number, METH_O, "Makes a tensor stand for a number of Python."},
     {"leaves", leaves_of, METH_O, "The leaves that a backward reaches, in the engine's order."},
     {"new_session", new_session, METH_O, "A session whose backwards run in the named backend."},
-    {"choose_for_context", choose_for_context, METH_O, "Sets what backwards of the running context run in."},
-    {"forget_chosen_sessions", forget_chosen_sessions, METH_NOARGS, "Has every thread ask anew what was chosen."},
-    {"set_chosen", set_chosen, METH_O, "Sets who tells what the running context has chosen."},
-    {"choose_for_process", choose_for_process, METH_O, "Sets what other threads' backwards run in; gives what it was."},
+    {"set_context_session", set_context_session, METH_O, "Sets what backwards of the running context run in."},
+    {"invalidate_context_sessions", invalidate_context_sessions, METH_NOARGS,
+     "Has every thread ask anew what was chosen."},
+    {"set_context_lookup", set_context_lookup, METH_O, "Sets who tells what the running context has chosen."},
+    {"set_process_session", set_process_session, METH_O,
+     "Sets what other threads' backwards run in; gives what it was."},
     {"is_capturing", is_capturing, METH_NOARGS, "Whether a backward of this thread runs in a session."},
-    {"take_engine_entry", take_engine_entry, METH_NOARGS, "Has the engine hand its backwards over."},
+    {"install_engine_hook", install_engine_hook, METH_NOARGS, "Has the engine hand its backwards over."},
     {"counts", counts_of, METH_O, "The counts of a session, or for None those of the process."},
-    {"forget_plans", forget_plans, METH_NOARGS, "Forgets all plans."},
+    {"clear_plans", clear_plans, METH_NOARGS, "Forgets all plans."},
     {"clear_counts", clear_counts, METH_NOARGS, "Sets the counts of the process to zero."},
     {"plans_held", plans_held, METH_NOARGS, "How many plans are kept."},
     {"set_listener", set_listener, METH_O, "Has a function called with what happens to backwards."},

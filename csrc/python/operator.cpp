@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "nodes/purity.h"
+#include "nodes/without_autocast.h"
 #include "python/arguments.h"
 #include "python/bridge.h"
 #include "python/results.h"
@@ -73,7 +73,7 @@ PyObject* run(const Binding& binding, Binding::Apply apply, const ParsedCall& ca
   variable_list gradients;
   {
     const GilReleased released;
-    gradients = run_pure(binding, apply, call.grads, call.arguments);
+    gradients = run_without_autocast(binding, apply, call.grads, call.arguments);
   }
   return gradients_to_python(gradients).release();
 }
@@ -85,7 +85,7 @@ PyObject* operator_call(PyObject* object, PyObject* const* objects, size_t flagg
     const auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged_count));
     try {
       const ParsedCall call = parse_call(binding, objects, count, keywords);
-      if (!call.has_wrapped_tensor && !someone_watches()) return run(binding, binding.apply, call);
+      if (!call.has_wrapped_tensor && !has_active_modes()) return run(binding, binding.apply, call);
     } catch (const NeedsDispatcher&) {
     }
     return call_dispatcher(self, objects, count, keywords);
@@ -186,7 +186,8 @@ PyObject* operator_describe_call(PyObject* type, PyObject* function) {
 PyMethodDef operator_methods[] = {
     {"delegate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_delegate)),
      METH_FASTCALL | METH_KEYWORDS,
-     "Run the node struct itself, whatever the operator's mode: the truth that an inline formula is compared with."},
+     "Run the node struct itself, whatever the operator's mode: the reference that an inline formula is compared "
+     "with."},
     {"_convert", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_convert)),
      METH_FASTCALL | METH_KEYWORDS,
      "The saved values of a call as the operator would receive them, or None where only the dispatcher understands."},

@@ -2,98 +2,90 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <ATen/record_function.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/forward_grad.h>
 
-#include <algorithm>
 #include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
-#include "hooks/run.h"
+#include "gradients/validate.h"
+#include "hooks/node_hooks.h"
 #include "replay/accumulate.h"
-#include "replay/fit.h"
-#include "replay/slots.h"
+#include "replay/foreign_kernels.h"
+#include "replay/input_buffers.h"
 #include "thread_modes.h"
 #include "torch_private.h"
 
 namespace backbind {
 
-using torch::autograd::Node;
-
 namespace {
 
-// Whether no graph is built, nothing in this thread wants to see what is computed, and the caller has not left out
-// autograd's keys already, so that leaving them out is for us to do. Whatever changes that during a backward is foreign
-// code, behind which it is undone.
-bool nobody_watches() {
-  const auto excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
-  return !at::GradMode::is_enabled() && !someone_watches() && (excluded - c10::default_excluded_set).empty() &&
-         torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr;
-}
+using torch::autograd::Node;
 
+// One run of a plan.
 class Replay {
  public:
-  Replay(const Plan& plan, const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path)
+  Replay(const Plan& plan, const Lowering& lowering, const LiveNodes& nodes, const Request& request,
+         SlowPathSteps& slow_path)
       : plan_(plan),
+        lowering_(lowering),
         nodes_(nodes),
         request_(request),
         slow_path_(slow_path),
-        slots_(plan.slot_count),
-        results_(plan.gradients.size()),
-        workspace_(plan.most_targets) {}
+        buffers_(plan.buffer_count),
+        returned_(plan.inputs.size()),
+        workspace_(plan.max_num_edges) {}
 
   variable_list run() {
     {
       // What the engine sets for each node, above all the grad mode: create_graph decides that, not the caller.
       const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
       modes_ = ThreadModes();
-      is_simple_ = nobody_watches();
-      if (is_simple_) find_foreign_kernels();
+      can_skip_autograd_keys_ = can_skip_autograd_keys();
+      if (can_skip_autograd_keys_) foreign_kernels_ = ForeignKernels(plan_);
       enter_roots();
       for (size_t i = 0; i < plan_.steps.size(); ++i) {
-        run_step(plan_.steps[i], *nodes_[i]);
-        if (i == 0) torch_private::forget_dependencies(request_.task);
+        evaluate(*nodes_[i], [&] { run_step(i); });
+        // The engine takes each node out when its turn comes, so nobody can ask for the whole order from now on.
+        if (i == 0) torch_private::release_dependencies(request_.task);
       }
     }
-    run_final_callbacks();
-    return std::move(results_);
+    call_final_callbacks();
+    return std::move(returned_);
   }
 
  private:
   void enter_roots() {
-    Node& root = *request_.root;
-    if (torch_private::begins_at_root(root)) return send_to_roots(torch_private::root_gradients(root));
-    const torch_private::CurrentNodeGuard current_node(root);
-    send_to_roots(evaluate(root, [&] { return root(variable_list()); }));
+    Node& graph_root = *request_.graph_root;
+    if (torch_private::skips_graph_root(graph_root)) return add_roots(torch_private::root_gradients(graph_root));
+    const torch_private::CurrentNodeGuard current_node(graph_root);
+    add_roots(evaluate(graph_root, [&] { return graph_root(variable_list()); }));
   }
 
-  void send_to_roots(variable_list&& gradients) {
-    for (size_t i = 0; i < plan_.roots.size(); ++i)
-      send(plan_.roots[i], std::move(gradients[i]), !is_simple_ || foreign_sum_ != nullptr);
+  void add_roots(variable_list&& gradients) {
+    const bool below_autograd = can_skip_autograd_keys_ && foreign_kernels_.of_sums() == nullptr;
+    for (size_t i = 0; i < plan_.roots.size(); ++i) add(plan_.roots[i], std::move(gradients[i]), below_autograd);
     // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
     // behind it.
     const auto& roots = request_.roots();
-    if (roots.size() == 1 && plan_.roots[0].step == Target::kUnwanted) call_hooks_of_unwanted_root(roots[0]);
+    if (roots.size() == 1 && plan_.roots[0].step == InputRef::kNotNeeded) call_hooks_of_root_not_needed(roots[0]);
   }
 
-  void call_hooks_of_unwanted_root(const torch::autograd::Edge& root) {
-    variable_list gradients(root.function->num_inputs());
-    gradients[root.input_nr] = std::move(torch_private::root_gradients(*request_.root)[0]);
-    const torch_private::CurrentNodeGuard current_node(*root.function);
-    run_tensor_hooks(*root.function, std::move(gradients));
-    undo_modes_left_behind();
+  void call_hooks_of_root_not_needed(const torch::autograd::Edge& root) {
+    Node& node = *root.function;
+    variable_list gradients(node.num_inputs());
+    gradients[root.input_nr] = std::move(torch_private::root_gradients(*request_.graph_root)[0]);
+    const torch_private::CurrentNodeGuard current_node(node);
+    call_retains_grad_hooks(node, call_tensor_pre_hooks(node, std::move(gradients)));
+    restore_modes();
   }
 
-  void send(const Target& target, at::Tensor&& gradient, bool is_watched) {
-    if (target.is_followed()) slots_.add(plan_.slot_of(target), std::move(gradient), nodes_[target.step], is_watched);
-  }
-
-  void run_step(const Step& step, Node& node) {
-    evaluate(node, [&] { run_guarded(step, node); });
+  void add(const InputRef& input, at::Tensor&& gradient, bool below_autograd) {
+    if (!input.is_followed()) return;
+    buffers_.add(plan_.buffer_of(input), std::move(gradient), nodes_[input.step], below_autograd);
   }
 
   // Runs `body` inside the event that a profiler sees around a node, if there is one that looks.
@@ -105,9 +97,11 @@ class Replay {
     return body();
   }
 
-  void run_guarded(const Step& step, Node& node) {
+  void run_step(size_t position) {
+    const Step& step = plan_.steps[position];
+    Node& node = *nodes_[position];
     try {
-      const WatchedOperator* foreign = foreign_operator_of(step);
+      const WatchedOperator* foreign = foreign_kernels_.of(step);
       const std::optional<SlowPathReason> reason = run_directly(step, node, foreign);
       if (!reason.has_value()) return;
       if (*reason == SlowPathReason::kForeignKernel) [[unlikely]] {
@@ -116,8 +110,8 @@ class Replay {
         slow_path_.add(step.node_type, *reason);
       }
       const torch_private::CurrentNodeGuard current_node(node);
-      run_live(step, node);
-      undo_modes_left_behind();
+      execute(position, step, node);
+      restore_modes();
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
       torch::autograd::Engine::get_default_engine().thread_on_exception(request_.task.shared_from_this(), node.getptr(),
@@ -128,31 +122,69 @@ class Replay {
 
   // Hooks, functions and tensor subclasses may leave a mode of the thread behind. What their own step still does feels
   // it, as in the engine; the next node does not.
-  void undo_modes_left_behind() {
+  void restore_modes() {
     if (ThreadModes() != modes_) [[unlikely]]
       at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
   }
 
-  void run_live(const Step& step, Node& node) {
+  // The slow path: each operation of the step on the live node.
+  void execute(size_t position, const Step& step, Node& node) {
+    variable_list gradients = buffers_.take(step);
     variable_list results;
-    {
-      // Gone before the results are sent on: a sum may reuse the memory of a gradient that nobody else holds.
-      variable_list gradients = slots_.take(step);
-      if (step.handed_out_count > 0) hand_out(step, node, gradients);
-      if (!step.runs) return;
-      results = call(node, std::move(gradients));
+    for (const Operation& operation : lowering_.operations_of(position)) {
+      switch (operation.kind) {
+        case OperationKind::kTensorPreHooks:
+          if (!node.tensor_pre_hooks().empty()) gradients = call_tensor_pre_hooks(node, std::move(gradients));
+          break;
+        case OperationKind::kRetainGrad:
+          if (!node.retains_grad_hooks().empty()) gradients = call_retains_grad_hooks(node, std::move(gradients));
+          break;
+        case OperationKind::kReturnGrad: {
+          const ReturnedGrad& returned = plan_.returned_grads_of(step)[operation.operand];
+          returned_[returned.result] = gradients[returned.input_nr];
+          break;
+        }
+        case OperationKind::kPreHooks:
+          if (!node.pre_hooks().empty()) gradients = call_pre_hooks(node, std::move(gradients));
+          break;
+        case OperationKind::kCall:
+        case OperationKind::kAccumulate:
+          results = call(node, gradients);
+          break;
+        case OperationKind::kValidateGrads:
+          validate_grads(node, results);
+          break;
+        case OperationKind::kPostHooks:
+          if (!node.post_hooks().empty()) results = call_post_hooks(node, std::move(results), gradients);
+          break;
+        case OperationKind::kRelease:
+          // Before the results are added: a sum may reuse the memory of a gradient that nobody else holds.
+          gradients.clear();
+          release(node, results);
+          break;
+        case OperationKind::kAddToBuffer:
+          add(plan_.next_edges_of(step)[operation.operand], std::move(results[operation.operand]),
+              /*below_autograd=*/false);
+          break;
+      }
     }
-    finish(step, node, results, /*is_watched=*/true);
   }
 
-  void finish(const Step& step, Node& node, std::span<at::Tensor> results, bool is_watched) {
+  // Leaves `gradients` as they are only where a hook behind the node wants them.
+  variable_list call(Node& node, variable_list& gradients) {
+    if (!request_.task.keep_graph_) node.will_release_variables();
+    if (node.post_hooks().empty()) [[likely]]
+      return node(std::move(gradients));
+    variable_list copies = gradients;
+    return node(std::move(copies));
+  }
+
+  void release(Node& node, std::span<at::Tensor> results) {
     if (!request_.task.keep_graph_) node.release_variables();
     // Anomaly mode is the engine's business, but a hook may have switched it on meanwhile.
     if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) [[unlikely]] {
       refuse_nan(node, results);
     }
-    const auto targets = plan_.targets_of(step);
-    for (size_t i = 0; i < targets.size(); ++i) send(targets[i], std::move(results[i]), is_watched);
   }
 
   static void refuse_nan(Node& node, std::span<at::Tensor> results) {
@@ -164,93 +196,44 @@ class Replay {
     }
   }
 
-  // Runs a step without the node's own call, if that makes no difference; otherwise does nothing and says why not.
+  // Does what the operations of a step amount to where nobody can see the difference, without the node's own call;
+  // otherwise does nothing and says why not.
   std::optional<SlowPathReason> run_directly(const Step& step, Node& node, const WatchedOperator* foreign) {
-    if (!is_simple_) return SlowPathReason::kWatched;
-    if (is_hooked(node) || (step.accumulates && node.tensor_post_acc_grad_hooks() != nullptr))
-      return SlowPathReason::kHooks;
-    if (step.handed_out_count > 0) return SlowPathReason::kHandedOut;
+    if (!can_skip_autograd_keys_) return SlowPathReason::kActiveModes;
+    if (has_hooks(node)) return SlowPathReason::kHooks;
+    if (step.returned_grad_count > 0) return SlowPathReason::kReturnedGrad;
     if (foreign != nullptr) return SlowPathReason::kForeignKernel;
-    if (step.accumulates) {
-      if (!accumulate(node, slots_.of(step)[0])) return SlowPathReason::kAccumulation;
+    if (step.is_accumulate_grad) {
+      if (!accumulate(node, buffers_.of(step)[0])) return SlowPathReason::kAccumulation;
       return std::nullopt;
     }
     if (step.binding == nullptr) return SlowPathReason::kOpaque;
-    if (!step.has_formulas) return why_without_formulas(*step.binding);
-    if (!run_by_formulas(step, node)) return SlowPathReason::kTensors;
+    if (!step.has_formulas) return reason_without_formulas(*step.binding);
+    if (!run_formulas(step, node)) return SlowPathReason::kTensors;
     return std::nullopt;
   }
 
-  static SlowPathReason why_without_formulas(const Binding& binding) {
+  static SlowPathReason reason_without_formulas(const Binding& binding) {
     if (!binding.is_inline) return SlowPathReason::kNoFormulas;
     return binding.step == nullptr ? SlowPathReason::kTensorLists : SlowPathReason::kEdges;
   }
 
-  // Operators that steps of this plan call, with kernels beside torch's own for what is left out. It is looked at once
-  // for each backward; to register one while it runs is a race that the program has with itself.
-  void find_foreign_kernels() {
-    for (WatchedOperator* one : plan_.operators) {
-      if (one->has_kernels_of_torch()) [[likely]]
-        continue;
-      foreign_.push_back(one);
-      if (std::ranges::find(kSumOperators, one->name()) != kSumOperators.end()) foreign_sum_ = one;
-    }
-  }
-
-  // Null, if the step calls none. Sums belong to every step.
-  const WatchedOperator* foreign_operator_of(const Step& step) const {
-    if (foreign_.empty()) [[likely]]
-      return nullptr;
-    if (foreign_sum_ != nullptr || step.binding == nullptr) return foreign_sum_;
-    const auto is_called = [&](const WatchedOperator* one) {
-      return std::ranges::find(step.binding->step_operators, one->name()) != step.binding->step_operators.end();
-    };
-    const auto found = std::ranges::find_if(foreign_, is_called);
-    return found == foreign_.end() ? nullptr : *found;
-  }
-
-  // Returns whether it could be done.
-  bool run_by_formulas(const Step& step, Node& node) {
-    const auto gradients = slots_.of(step);
+  // kCall, kValidateGrads, kRelease and kAddToBuffer below autograd's dispatch keys. Returns whether it could be done.
+  bool run_formulas(const Step& step, Node& node) {
+    const auto gradients = buffers_.of(step);
     if (!std::all_of(gradients.begin(), gradients.end(), is_ordinary)) return false;
-    const std::span<at::Tensor> results(workspace_.data(), step.target_count);
-    if (!step.binding->step(node, {gradients, plan_.wanted_of(step), results})) return false;
+    const std::span<at::Tensor> results(workspace_.data(), step.num_edges);
+    if (!step.binding->step(node, {gradients, plan_.needs_input_grad_of(step), results})) return false;
     for (at::Tensor& gradient : gradients) gradient.reset();
-    fit_gradients_unwatched(node, results);
-    finish(step, node, results, /*is_watched=*/false);
+    validate_grads_below_autograd(node, results);
+    release(node, results);
+    const auto edges = plan_.next_edges_of(step);
+    for (size_t i = 0; i < edges.size(); ++i) add(edges[i], std::move(results[i]), /*below_autograd=*/true);
     for (at::Tensor& result : results) result.reset();
     return true;
   }
 
-  // A node that does not run has its tensor hooks called for the sake of those who get its gradients.
-  void hand_out(const Step& step, Node& node, variable_list& gradients) {
-    if (!step.runs) gradients = run_tensor_hooks(node, std::move(gradients));
-    for (const HandedOut& one : plan_.handed_out_by(step)) results_[one.output] = gradients[one.input];
-  }
-
-  variable_list call(Node& node, variable_list&& gradients) {
-    if (is_hooked(node)) [[unlikely]]
-      return call_with_hooks(node, std::move(gradients));
-    return call_alone(node, std::move(gradients));
-  }
-
-  variable_list call_alone(Node& node, variable_list&& gradients) {
-    if (!request_.task.keep_graph_) node.will_release_variables();
-    variable_list results = node(std::move(gradients));
-    fit_gradients(node, results);
-    return results;
-  }
-
-  variable_list call_with_hooks(Node& node, variable_list&& gradients) {
-    gradients = run_tensor_hooks(node, std::move(gradients));
-    gradients = run_node_pre_hooks(node, std::move(gradients));
-    if (node.post_hooks().empty()) return call_alone(node, std::move(gradients));
-    variable_list copies = gradients;
-    variable_list results = call_alone(node, std::move(copies));
-    return run_node_post_hooks(node, std::move(results), gradients);
-  }
-
-  void run_final_callbacks() {
+  void call_final_callbacks() {
     auto& task = request_.task;
     std::unique_lock lock(task.final_callbacks_lock_);
     if (task.final_callbacks_.empty()) return;
@@ -265,25 +248,47 @@ class Replay {
   }
 
   const Plan& plan_;
+  const Lowering& lowering_;
   const LiveNodes& nodes_;
   const Request& request_;
   SlowPathSteps& slow_path_;
-  Slots slots_;
-  variable_list results_;
-  // Where formulas put their results before they are sent on.
+  InputBuffers buffers_;
+  variable_list returned_;
+  // Where formulas put their results before they are added to buffers.
   std::vector<at::Tensor> workspace_;
   ThreadModes modes_;
-  // Whether formulas may run below the autograd keys.
-  bool is_simple_ = false;
-  // Operators that the program has kernels of its own for, and one of those that sum gradients.
-  std::vector<const WatchedOperator*> foreign_;
-  const WatchedOperator* foreign_sum_ = nullptr;
+  // Whether formulas may run below autograd's dispatch keys, as far as modes decide it.
+  bool can_skip_autograd_keys_ = false;
+  ForeignKernels foreign_kernels_;
+};
+
+class ReplayExecutable final : public Executable {
+ public:
+  ReplayExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering)
+      : plan_(std::move(plan)), lowering_(std::move(lowering)) {}
+
+  variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
+    return Replay(*plan_, *lowering_, nodes, request, slow_path).run();
+  }
+
+ private:
+  const PlanPtr plan_;
+  const std::shared_ptr<const Lowering> lowering_;
+};
+
+class NativeBackend final : public Backend {
+ public:
+  ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
+                        const LiveNodes& /*nodes*/) const override {
+    return std::make_shared<const ReplayExecutable>(std::move(plan), std::move(lowering));
+  }
 };
 
 }  // namespace
 
-variable_list replay(const Plan& plan, const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) {
-  return Replay(plan, nodes, request, slow_path).run();
+const Backend& native_backend() {
+  static const NativeBackend backend;
+  return backend;
 }
 
 }  // namespace backbind

@@ -11,7 +11,7 @@ Every node of derivatives.yaml is a typed, documented operator of its own::
 
 ``with backbind.capture(): loss.backward()`` runs backwards by plans, faster than the engine does.
 
-``backbind.trace(loss)`` takes a whole backward apart into a graph of such operators.
+``backbind.trace(loss)`` decomposes a whole backward into a graph of such operators.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar, overload
 
 from backbind import _C
-from backbind._torch_private import stock_compiled_autograd_is_active, take_engine_entry
+from backbind._torch_private import install_engine_hook, stock_compiled_autograd_is_active
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -127,7 +127,7 @@ An entry that was left elsewhere may still be here, so `_Entry.is_open` is what 
 
 
 def _enter(capture: Capture) -> _Entry:
-    _take_engine_entry()
+    _install_engine_hook()
     entry = _Entry(capture, _this_thread.token)
     _set_entries((*_entries.get(), entry))
     return entry
@@ -138,15 +138,15 @@ def _leave(entry: _Entry) -> None:
     entry.is_open = False
     _set_entries(_entries.get())
     if entry.thread is not _this_thread.token:
-        _C.forget_chosen_sessions()
+        _C.invalidate_context_sessions()
 
 
 def _set_entries(entries: tuple[_Entry, ...]) -> None:
     _entries.set(tuple(entry for entry in entries if entry.is_open))
-    _C.choose_for_context(_chosen())
+    _C.set_context_session(_session_of_context())
 
 
-def _chosen() -> _C.SessionHandle | None:
+def _session_of_context() -> _C.SessionHandle | None:
     """What the running context has chosen for this thread."""
     for entry in reversed(_entries.get()):
         if entry.is_open and entry.thread is _this_thread.token:
@@ -154,7 +154,7 @@ def _chosen() -> _C.SessionHandle | None:
     return None
 
 
-_C.set_chosen(_chosen)
+_C.set_context_lookup(_session_of_context)
 
 
 class Capture:
@@ -265,15 +265,15 @@ def enable(*, backend: str = "native") -> Session:
         ValueError: no backend has that name.
     """
     session = Session(backend)
-    _take_engine_entry()
-    _C.choose_for_process(session._handle)
+    _install_engine_hook()
+    _C.set_process_session(session._handle)
     _enabled[:] = [session]
     return session
 
 
 def disable() -> None:
     """End what `enable` began."""
-    _C.choose_for_process(None)
+    _C.set_process_session(None)
     _enabled.clear()
 
 
@@ -289,14 +289,12 @@ def stats() -> Stats:
 
 def reset() -> None:
     """Forget all plans and set `stats` to zero. Sessions go on, and capture anew."""
-    _C.forget_plans()
+    _C.clear_plans()
     _C.clear_counts()
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, fallbacks, look_up, capturing, recaptured, left, opaque, slow = _C.counts(
-        handle
-    )
+    captures, replays, steps, look_up, capturing, recaptured, left, opaque, slow = _C.counts(handle)
     plans, plan_bytes = _C.plans_held()
     return Stats(
         captures,
@@ -304,7 +302,7 @@ def _read(handle: _C.SessionHandle | None) -> Stats:
         steps,
         plans,
         plan_bytes,
-        fallbacks,
+        sum(left.values()),
         look_up,
         capturing,
         recaptured,
@@ -314,12 +312,12 @@ def _read(handle: _C.SessionHandle | None) -> Stats:
     )
 
 
-def _take_engine_entry() -> None:
+def _install_engine_hook() -> None:
     if stock_compiled_autograd_is_active():
         _logger.info("torch's compiled autograd is active: backwards are left to it")
         return
     try:
-        take_engine_entry(_C.take_engine_entry)
+        install_engine_hook(_C.install_engine_hook)
     except RuntimeError as error:
         # Another thread is inside a backward of torch's compiled autograd. This one then runs as eager does.
         _logger.warning("backwards are left to the engine: %s", error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
-from backbind._walk import Walk, WalkStep
+from backbind._lowering import LoweredStep, Lowering
 
 
 class TraceError(NotImplementedError):
@@ -34,11 +34,11 @@ _ADVICE_SYMBOLS = "a graph holds sizes as numbers: trace a backward over padded 
 _ADVICE_CAPTURE = "backbind.capture() runs all of this as eager does"
 
 
-def refuse_what_cannot_be_traced(walk: Walk, *, unpack_hooks: bool) -> None:
+def refuse_what_cannot_be_traced(lowering: Lowering, *, unpack_hooks: bool) -> None:
     """Raises TraceError, which names every step that a graph cannot hold. ``unpack_hooks``: they may be called."""
     problems = []
     advice: dict[str, None] = {}  # ordered, each once
-    for position, step in enumerate(walk.steps):
+    for position, step in enumerate(lowering.steps):
         for problem, remedy in _problems(step, unpack_hooks):
             problems.append(f"  step {position}, {step.node}: {problem}")
             advice[remedy] = None
@@ -51,15 +51,15 @@ def refuse_what_cannot_be_traced(walk: Walk, *, unpack_hooks: bool) -> None:
         )
 
 
-def _problems(step: WalkStep, unpack_hooks: bool) -> Iterator[tuple[str, str]]:
+def _problems(step: LoweredStep, unpack_hooks: bool) -> Iterator[tuple[str, str]]:
     if step.hooks:
         yield ", ".join(step.hooks), _ADVICE_HOOKS
     if step.kind is not None:
         yield _KINDS[step.kind], _ADVICE_NODES
     if step.has_unpack_hooks and not unpack_hooks:
         yield _UNPACK_HOOKS, _ADVICE_UNPACK_HOOKS
-    expected = [target.expected for target in step.targets if target is not None]
-    if _has_symbols(step.packed) or _has_symbols([one.sizes for one in expected if one is not None]):
+    expected = [one.sizes for one in step.expected if one is not None]
+    if _has_symbols(step.packed) or _has_symbols(expected):
         yield _SYMBOLS, _ADVICE_SYMBOLS
 
 

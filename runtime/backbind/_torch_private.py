@@ -64,17 +64,17 @@ def _set_frame_action(function: _Function, called: object) -> _Function:
 
 
 def stock_compiled_autograd_is_active() -> bool:
-    """Whether torch's own compiled autograd holds the engine's entry. It is never imported for the sake of asking."""
+    """Whether torch's own compiled autograd holds the engine's hook. It is never imported for the sake of asking."""
     module = sys.modules.get("torch._dynamo.compiled_autograd")
     return bool(getattr(module, "compiled_autograd_enabled", False))
 
 
-class _SharedEntry:
-    """The engine's one entry, between torch's compiled autograd and us. It takes the place of the function through
+class _SharedHook:
+    """The engine's one hook, between torch's compiled autograd and us. It takes the place of the function through
     which torch sets it.
 
     torch.compile and each transform of torch.func switch compiled autograd off and on again around their own work. To
-    empty the entry and fill it anew each time would hurt backwards of other threads, which may not begin while it
+    uninstall the hook and install it anew each time would hurt backwards of other threads, which may not begin while it
     changes hands. So what goes from off to off leaves it as it is: ours.
     """
 
@@ -87,10 +87,10 @@ class _SharedEntry:
         functools.update_wrapper(self, stock)
 
     def take(self) -> None:
-        """Fill the entry, while compiled autograd is off.
+        """Install the hook, while compiled autograd is off.
 
         Raises:
-            RuntimeError: another thread is inside a backward, and torch lets nobody change the entry.
+            RuntimeError: another thread is inside a backward, and torch lets nobody change the hook.
         """
         self._is_ours = False
         self._take()
@@ -117,8 +117,8 @@ class _SharedEntry:
             self.take()
 
 
-def take_engine_entry(take: Callable[[], object]) -> None:
-    """Have ``take`` fill the engine's entry, now and whenever torch's compiled autograd was switched off.
+def install_engine_hook(take: Callable[[], object]) -> None:
+    """Have ``take`` install the engine's hook, now and whenever torch's compiled autograd was switched off.
 
     Raises:
         RuntimeError: as for ``take``.
@@ -128,6 +128,6 @@ def take_engine_entry(take: Callable[[], object]) -> None:
     if stock is None:
         take()
         return
-    if not isinstance(stock, _SharedEntry):
-        stock = space.set_autograd_compiler = _SharedEntry(stock, take)
+    if not isinstance(stock, _SharedHook):
+        stock = space.set_autograd_compiler = _SharedHook(stock, take)
     stock.take()

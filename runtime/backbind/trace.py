@@ -1,4 +1,4 @@
-"""Takes a backward apart: from the live autograd graph to a graph of functional operators, without running it."""
+"""Decomposes a backward: from the live autograd graph to a graph of functional operators, without running it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 
 from backbind import _C
 from backbind._graph_builder import build_graph
+from backbind._lowering import Lowering
 from backbind._refusals import TraceError, refuse_what_cannot_be_traced
 from backbind._torch_private import in_graph_task, without_modes
 from backbind._traced_backward import TracedBackward
-from backbind._walk import Walk
 
 __all__ = ["TraceError", "TracedBackward", "leaves", "trace"]
 
@@ -56,15 +56,16 @@ def trace(
     with without_modes():
         roots = _as_list(outputs, "outputs")
         wanted = _C.leaves(roots) if inputs is None else _as_list(inputs, "inputs")
-        walk = Walk.over(roots, wanted)
-        refuse_what_cannot_be_traced(walk, unpack_hooks=unpack_hooks)
-    if any(step.has_unpack_hooks for step in walk.steps):
+        lowering = Lowering.of(roots, wanted)
+        refuse_what_cannot_be_traced(lowering, unpack_hooks=unpack_hooks)
+    if any(step.has_unpack_hooks for step in lowering.steps):
         # Hooks are a user's code: they see the modes around them, and a backward that runs.
-        walk = in_graph_task(lambda: Walk.over(roots, wanted, call_unpack_hooks=True))
+        lowering = in_graph_task(lambda: Lowering.of(roots, wanted, call_unpack_hooks=True))
     with without_modes():
         return build_graph(
-            walk,
+            lowering,
             roots,
+            result_count=len(wanted),
             names=tuple(inputs) if isinstance(inputs, Mapping) else None,
             # As in backward(), a leaf whose gradient turns out to be undefined has none.
             allow_unused=allow_unused or inputs is None,

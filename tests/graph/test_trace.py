@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from tests.capture.random_programs import run_program
 from tests.graph.gradients import assert_traces, differences, eager_gradients, leaf, same_bits
+from tests.plan.random_programs import run_program
 from tests.processes import run_python
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"

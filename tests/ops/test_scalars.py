@@ -1,6 +1,6 @@
 """Operators with numbers among their saved values, over all kinds of numbers and over tensors with every special value.
 
-The delegate is the truth: a factor that changes nothing in arithmetic may still change bits, or the dtype.
+The delegate is the reference: a factor that changes nothing in arithmetic may still change bits, or the dtype.
 """
 
 from __future__ import annotations

@@ -1,20 +1,3 @@
-"""Each test of replays begins without plans, without counts, and with nothing switched on."""
+"""Each test here begins without plans and without counts."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-import backbind
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def clean_process() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    backbind.reset()
-    yield
-    backbind.disable()
-    backbind.reset()
-    torch.set_num_threads(threads)
+from tests.clean_process import clean_process as clean_process

@@ -52,12 +52,12 @@ def test_ordinary_models_take_no_slow_path(make: Callable[[], Callable[[], Tenso
     assert _slow_path(make()) == {}
 
 
-GRAPH = "a graph is built, or a mode, a transform or a profiler is at work"
+GRAPH = "a graph is built, or a mode, a transform or a profiler is active"
 HOOKS = "hooks on the node or its tensor"
 OPAQUE = "a function of Python or C++, or another node that is not one of torch's operators"
 NO_FORMULAS = "the node's formulas are not compiled here"
 LISTS = "the node takes or saves lists of tensors"
-RETURNED = "a gradient that is handed out"
+RETURNED = "a gradient that is returned"
 TENSORS = "tensors other than dense real ones of the CPU, saved tensors with hooks or changed ones"
 LEAF = "a gradient that its leaf cannot have as it is"
 

@@ -9,7 +9,7 @@ import backbind
 import pytest
 import torch
 
-from tests.capture.random_programs import Program, run_program
+from tests.plan.random_programs import Program, run_program
 from tests.replay.programs.memory import Memory, memory
 from tests.replay.programs.test_soak import PLANS, RESIDENT_SLACK, SLACK
 

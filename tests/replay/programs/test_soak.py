@@ -8,7 +8,7 @@ from collections.abc import Callable
 import backbind
 import pytest
 
-from tests.capture.random_programs import run_program as run_small_program
+from tests.plan.random_programs import run_program as run_small_program
 from tests.replay.programs.machine import run_program
 from tests.replay.programs.memory import memory
 from tests.replay.programs.program import Ask, Branch, Checkpoint, Do, Hook, Program, Saving, Step

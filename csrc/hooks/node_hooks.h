@@ -1,0 +1,37 @@
+// Every kind of hook that a node carries: which there are, and how each is called. Hooks are read off the live node
+// when their turn comes, so those that were added or removed meanwhile count.
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <string>
+#include <vector>
+
+namespace backbind {
+
+using torch::autograd::variable_list;
+
+// Hooks on the tensors whose gradients come in (tensor_pre_hooks).
+variable_list call_tensor_pre_hooks(torch::autograd::Node& node, variable_list gradients);
+
+// Those that keep a gradient for tensor.retain_grad() (retains_grad_hooks).
+variable_list call_retains_grad_hooks(torch::autograd::Node& node, variable_list gradients);
+
+// Hooks before the node itself (pre_hooks).
+variable_list call_pre_hooks(torch::autograd::Node& node, variable_list gradients);
+
+// Hooks behind the node (post_hooks): `gradients` came in, `results` are what it made of them.
+variable_list call_post_hooks(torch::autograd::Node& node, variable_list results, const variable_list& gradients);
+
+// Whether the node has any hook, before it, behind it, or behind the accumulation into its leaf.
+inline bool has_hooks(torch::autograd::Node& node) {
+  return !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() || !node.pre_hooks().empty() ||
+         !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks() != nullptr;
+}
+
+// The kinds that it has, in words, in the order in which they are called: "tensor hook", "retained gradient", "node
+// pre-hook", "post-accumulate-grad hook", "node post-hook". `runs` tells whether the node itself runs, or only its
+// incoming gradient is asked for.
+std::vector<std::string> hook_kinds(torch::autograd::Node& node, bool runs);
+
+}  // namespace backbind

@@ -1,0 +1,43 @@
+// What backends are to the rest: each makes something that can run a plan, and that is kept beside the plan.
+#pragma once
+
+#include <memory>
+
+#include "plan/lowering.h"
+#include "plan/plan.h"
+#include "plan/request.h"
+#include "plan/slow_path.h"
+
+namespace backbind {
+
+using torch::autograd::variable_list;
+
+// Runs backwards of one structure. Several threads may do so at once.
+class Executable {
+ public:
+  Executable() = default;
+  virtual ~Executable() = default;
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  // Runs the backward of `request`, whose graph has the structure of the plan and these `nodes`, and returns the
+  // gradients that were asked for. What a caller can see is what the engine would have done: values, hooks and their
+  // order, what is released and when, errors. Counts steps that took the slow path.
+  virtual variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const = 0;
+};
+
+using ExecutablePtr = std::shared_ptr<const Executable>;
+
+// What a lowering is made executable by. One object for the process.
+class Backend {
+ public:
+  Backend() = default;
+  virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
+                                const LiveNodes& nodes) const = 0;
+};
+
+}  // namespace backbind

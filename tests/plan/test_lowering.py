@@ -1,0 +1,137 @@
+"""The lowering says what the engine does at each step, in the engine's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import backbind
+import pytest
+import torch
+from backbind import _C
+from backbind._lowering import (
+    AddToBuffer,
+    Call,
+    ExpectedGrad,
+    InputRef,
+    Lowering,
+    OnLiveNode,
+    ReturnGrad,
+    Root,
+    ValidateGrads,
+)
+
+from tests.plan.random_programs import run_program
+
+
+class _Noted(torch.autograd.Function):
+    """A function that tells when its backward is called."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, note: Callable[[str], None]) -> torch.Tensor:
+        ctx.note = note
+        return value * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        ctx.note("call")
+        return grad * 2, None
+
+
+def _names(operations: Sequence[tuple[str, object]]) -> list[str]:
+    return [name for name, _ in operations]
+
+
+def test_hooks_and_call_come_in_the_engines_order() -> None:
+    seen: list[str] = []
+    leaf = torch.ones(2, requires_grad=True)
+    value = _Noted.apply(leaf, seen.append)
+    value.retain_grad()
+    value.register_hook(lambda grad: seen.append("tensor_pre_hooks"))
+    node = value.grad_fn
+    assert node is not None
+    node.register_prehook(lambda grads: seen.append("pre_hooks") if value.grad is not None else None)
+    node.register_hook(lambda results, grads: seen.append("post_hooks"))
+    leaf.register_hook(lambda grad: seen.append("add_to_buffer"))
+    _, steps = _C.lower([value], [leaf], False)
+    torch.autograd.backward(value, torch.ones(2))
+    done = [name for name in _names(steps[0][-1]) if name in seen]
+    assert seen == done == ["tensor_pre_hooks", "pre_hooks", "call", "post_hooks", "add_to_buffer"]
+    names = _names(steps[0][-1])
+    # The gradient is retained between the two hooks that were told apart by it.
+    assert names.index("tensor_pre_hooks") < names.index("retain_grad") < names.index("pre_hooks")
+
+
+def test_the_operations_of_a_step() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    lowering = Lowering.of([(leaf * leaf.sum()).sum()], [leaf])
+    mul = lowering.steps[1]
+    assert mul.node == "MulBackward0"
+    assert mul.operations == (
+        OnLiveNode("tensor_pre_hooks"),
+        OnLiveNode("retain_grad"),
+        OnLiveNode("pre_hooks"),
+        Call(),
+        ValidateGrads((ExpectedGrad((2,), torch.float32, None), ExpectedGrad((), torch.float32, None))),
+        OnLiveNode("post_hooks"),
+        OnLiveNode("release"),
+        AddToBuffer(0, InputRef(3, 0)),
+        AddToBuffer(1, InputRef(2, 0)),
+    )
+
+
+def test_what_nobody_needs_is_computed_and_sent_nowhere() -> None:
+    leaf, other = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    lowering = Lowering.of([leaf * other], [other])
+    (mul, returned) = lowering.steps
+    assert [one for one in mul.operations if isinstance(one, AddToBuffer)] == [AddToBuffer(1, InputRef(1, 0))]
+    assert mul.expected == (None, ExpectedGrad((2,), torch.float32, None))
+    assert returned.operations == (
+        OnLiveNode("tensor_pre_hooks"),
+        OnLiveNode("retain_grad"),
+        ReturnGrad(0, 0),
+    )
+
+
+def test_a_gradient_that_goes_on_is_returned_before_its_hooks() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    middle = leaf * 2
+    step = Lowering.of([middle], [middle, leaf]).steps[0]
+    assert step.operations[:2] == (ReturnGrad(0, 0), OnLiveNode("tensor_pre_hooks"))
+
+
+def test_a_gradient_asked_for_twice_is_returned_twice() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    step = Lowering.of([leaf * 2], [leaf, leaf]).steps[1]
+    assert [one for one in step.operations if isinstance(one, ReturnGrad)] == [
+        ReturnGrad(0, 0),
+        ReturnGrad(0, 1),
+    ]
+
+
+def test_a_leaf_may_be_a_root() -> None:
+    leaf = torch.ones(2, requires_grad=True)
+    lowering = Lowering.of([leaf], [leaf])
+    assert lowering.roots == (Root(InputRef(0, 0), ExpectedGrad((2,), torch.float32, None)),)
+    (step,) = lowering.steps
+    assert (step.node, step.operator, step.kind, step.num_inputs) == (
+        "torch::autograd::AccumulateGrad",
+        None,
+        None,
+        1,
+    )
+    assert step.operations[-1] == ReturnGrad(0, 0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_gradients_are_added_to_buffers_of_later_steps(seed: int) -> None:
+    """Whatever is read has arrived before: a backend may go through the steps once."""
+    loss = run_program(seed).loss
+    lowering = Lowering.of([loss], backbind.leaves(loss))
+    arrived = {root.input for root in lowering.roots}
+    for position, step in enumerate(lowering.steps):
+        assert any(InputRef(position, number) in arrived for number in range(step.num_inputs))
+        for operation in step.operations:
+            if isinstance(operation, AddToBuffer):
+                assert operation.input.step > position
+                arrived.add(operation.input)
