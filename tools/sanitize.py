@@ -25,10 +25,7 @@ from tools.build_support.sanitizers import SANITIZERS
 
 TESTS = ("tests/plan", "tests/capture", "tests/replay", "tests/cases/test_cases.py", "tests/sanitizers")
 """Not tests/cases/test_harness.py, whose processes crash on purpose."""
-WITHOUT_CAPTURE = (
-    "tests/cases/test_cases.py::test_eager_says_the_same_twice",
-    "tests/replay/programs/test_random_programs.py::test_eager_agrees_with_itself",
-)
+WITHOUT_CAPTURE = ("tests/replay/programs/test_random_programs.py::test_eager_agrees_with_itself",)
 """Tests among them that run eager alone, so that nothing of what they run is instrumented."""
 SUPPRESSIONS = REPOSITORY / "tests" / "sanitizers"
 

@@ -1,4 +1,4 @@
-"""The truth: what a live node gives, called directly or run by the autograd engine."""
+"""The reference: what a live node gives, called directly or run by the autograd engine."""
 
 from __future__ import annotations
 

@@ -261,3 +261,31 @@ def test_nodes_of_second_order_are_checked() -> None:
     checker = Checker()
     assert checker.check(torch.ones(3, requires_grad=True).tanh()) == []
     assert "TanhBackwardBackward0" in checker.tally.covered[Column.OPERATOR]
+
+
+def _kinds_of_products() -> list[torch.Tensor]:
+    """Products of a hundred kinds."""
+    shapes = [(), (1,), (2,), (1, 2), (2, 1), (2, 2), (2, 1, 2), (2, 2, 2), (1, 1, 2), (2, 2, 1)]
+    return [
+        torch.ones(left, requires_grad=True) * torch.ones(right, requires_grad=True)
+        for left in shapes
+        for right in shapes
+    ]
+
+
+@pytest.mark.parametrize("spoil", SPOILERS, ids=lambda one: one.__name__.strip("_"))
+def test_kinds_that_are_not_compared_in_every_way_find_what_is_wrong_together(
+    spoil: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = backbind.ops.for_node
+    monkeypatch.setattr(backbind.ops, "for_node", lambda node: Wrong(right(node), spoil, "delegate"))
+    checker = Checker(whole=0)
+    assert any(checker.check(product) for product in _kinds_of_products())
+
+
+def test_kinds_that_are_not_compared_in_every_way_cover_all_ways_together() -> None:
+    checker = Checker(whole=0)
+    assert not any(checker.check(product) for product in _kinds_of_products())
+    assert {column for column, nodes in checker.tally.covered.items() if "MulBackward0" in nodes} == set(
+        Column
+    )

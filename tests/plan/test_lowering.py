@@ -45,7 +45,7 @@ def _names(operations: Sequence[tuple[str, object]]) -> list[str]:
 def test_hooks_and_call_come_in_the_engines_order() -> None:
     seen: list[str] = []
     leaf = torch.ones(2, requires_grad=True)
-    value = _Noted.apply(leaf, seen.append)
+    value: torch.Tensor = _Noted.apply(leaf, seen.append)  # type: ignore[no-untyped-call]
     value.retain_grad()
     value.register_hook(lambda grad: seen.append("tensor_pre_hooks"))
     node = value.grad_fn

@@ -94,9 +94,9 @@ def test_each_of_many_plans_that_share_most_of_their_steps_is_found(where: str) 
             value = y
             for operation in [torch.neg] * 60 + [operations[number >> 2 * i & 3] for i in range(4)]:
                 value = operation(value)
-        (truth,) = torch.autograd.grad(value.sum(), y)
+        (reference,) = torch.autograd.grad(value.sum(), y)
         assert gradient is not None
-        assert torch.equal(gradient, truth)
+        assert torch.equal(gradient, reference)
 
 
 @pytest.mark.parametrize("kind", ["wanted", "inputs"])

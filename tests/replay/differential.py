@@ -218,16 +218,16 @@ def assert_same_as_eager(scenario: Scenario, expected: Expected | None = None) -
     """Fails with every difference between the engine's run of ``scenario`` and the captured ones."""
     expected = expected or Expected()
     problems: list[str] = []
-    truth: Observed | None = None
+    reference: Observed | None = None
     backbind.reset()
     for name in ("eager", "captured", "plan held", "enabled", "eager again"):
         with _way(name, expected, problems) as enter:
             # One line for all runs, so that even tracebacks are the same.
             observed = observe(scenario, Run(name, enter))
-        if truth is None:
-            truth = observed
+        if reference is None:
+            reference = observed
         for part in ("value", "log", "warned", "modes_afterwards"):
-            found = differences(getattr(truth, part), getattr(observed, part), part)
+            found = differences(getattr(reference, part), getattr(observed, part), part)
             problems += [f"{name}: {text}" for text in found]
     if problems:
         raise AssertionError("not as the engine does it:\n  " + "\n  ".join(problems))

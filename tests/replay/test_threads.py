@@ -71,12 +71,12 @@ def same(left: Any, right: Any) -> bool:
 @pytest.mark.parametrize("same_graph", [False, True])
 def test_threads_in_and_out_of_capture(same_graph: bool) -> None:
     seeds = [3] * 6 if same_graph else list(range(6))
-    truth = [train(seed) for seed in seeds]
+    reference = [train(seed) for seed in seeds]
     bodies: list[Callable[[], Any]] = [
         (lambda seed=seed: captured(seed)) if i % 2 else (lambda seed=seed: (train(seed), None))  # type: ignore[misc]
         for i, seed in enumerate(seeds)
     ]
-    for expected, (grads, stats) in zip(truth, together(*bodies), strict=True):
+    for expected, (grads, stats) in zip(reference, together(*bodies), strict=True):
         assert same(grads, expected)
         assert stats is None or (stats.captures + stats.replays, stats.fallbacks) == (20, 0)
     assert backbind.stats().captures + backbind.stats().replays == 60
@@ -128,9 +128,9 @@ def test_one_context_entered_by_two_threads_restores_each() -> None:
 
 def test_a_decorated_function_in_several_threads() -> None:
     step = backbind.capture(train)
-    truth = [train(seed) for seed in range(4)]
+    reference = [train(seed) for seed in range(4)]
     results = together(*(lambda seed=seed: step(seed) for seed in range(4)))
-    assert all(map(same, results, truth))
+    assert all(map(same, results, reference))
     stats = step.session.stats  # type: ignore[attr-defined]
     assert stats.captures + stats.replays == 80
 
@@ -140,9 +140,9 @@ def test_backwards_inside_backwards_in_several_threads() -> None:
         with torch.enable_grad():
             return grad + train(1, steps=2)[1].sum()
 
-    truth = [train(seed, hook=hook) for seed in range(4)]
+    reference = [train(seed, hook=hook) for seed in range(4)]
     bodies = [lambda seed=seed: captured(seed, hook=hook) for seed in range(4)]
-    for expected, (grads, stats) in zip(truth, together(*bodies), strict=True):
+    for expected, (grads, stats) in zip(reference, together(*bodies), strict=True):
         assert same(grads, expected)
         assert stats.captures + stats.replays == 60
 
@@ -161,10 +161,10 @@ def test_a_thread_inside_a_backward_and_one_that_begins_to_capture() -> None:
         finally:
             go.set()
 
-    truth = train(1), train(3)
+    reference = train(1), train(3)
     first, (grads, stats) = together(lambda: train(1, hook=hook), second)
-    assert same(first, truth[0])
-    assert same(grads, truth[1])
+    assert same(first, reference[0])
+    assert same(grads, reference[1])
     assert stats.captures + stats.replays == 20
 
 
@@ -173,17 +173,17 @@ def test_entering_and_leaving_while_another_thread_runs_plain_backwards() -> Non
     counts = [0, 0]
 
     def plain() -> None:
-        truth = train(2, steps=1)
+        reference = train(2, steps=1)
         while not stop.is_set():
-            assert same(train(2, steps=1), truth)
+            assert same(train(2, steps=1), reference)
             counts[0] += 1
 
     def enters() -> None:
-        truth = train(2, steps=1)
+        reference = train(2, steps=1)
         try:
             for i in range(300):
                 with backbind.capture():
-                    assert same(train(2, steps=1), truth)
+                    assert same(train(2, steps=1), reference)
                 if i % 50 == 0:
                     backbind.reset()
                 counts[1] += 1
