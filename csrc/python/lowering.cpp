@@ -25,19 +25,13 @@ using torch::autograd::Node;
 namespace {
 
 edge_list edges_of(PyObject* tensors, const char* what) {
-  TORCH_CHECK_TYPE(PyList_Check(tensors), what, " must be a list of tensors, got ", Py_TYPE(tensors)->tp_name);
-  edge_list edges;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(tensors); ++i) {
-    // Held, because finding the edge of a view may run code, which may change the list.
-    const Owned item = shared(PyList_GET_ITEM(tensors, i));
-    TORCH_CHECK_TYPE(is_tensor(item.get()), what, " must be tensors, element ", i, " is a ",
-                     Py_TYPE(item.get())->tp_name);
-    const at::Tensor& tensor = tensor_of(item.get());
+  return vector_of(tensors, what, "tensors", [&](PyObject* item, Py_ssize_t i) {
+    TORCH_CHECK_TYPE(is_tensor(item), what, " must be tensors, element ", i, " is a ", Py_TYPE(item)->tp_name);
+    const at::Tensor& tensor = tensor_of(item);
     TORCH_CHECK(tensor.requires_grad(), "element ", i, " of ", what,
                 " does not require grad and does not have a grad_fn");
-    edges.push_back(torch::autograd::impl::gradient_edge(tensor));
-  }
-  return edges;
+    return torch::autograd::impl::gradient_edge(tensor);
+  });
 }
 
 Owned none() { return checked(Py_BuildValue("")); }

@@ -1,9 +1,11 @@
 // Owned references to Python objects, and the errors with which Python calls end.
 #pragma once
 
+#include <c10/util/Exception.h>
 #include <torch/csrc/python_headers.h>
 
 #include <utility>
+#include <vector>
 
 namespace backbind::python {
 
@@ -63,6 +65,20 @@ Owned list_of(const auto& items, auto convert) {
   for (const auto& item : items) PyList_SET_ITEM(list.get(), position++, convert(item).release());
   hidden.filled();
   return list;
+}
+
+// What `convert(item, position)` makes of each item of a Python list. `what` names the list in the error for anything
+// else, `items` what it should hold. Each item is held meanwhile, because converting it may run code, which may change
+// the list.
+template <class Convert>
+auto vector_of(PyObject* list, const char* what, const char* items, Convert convert) {
+  TORCH_CHECK_TYPE(PyList_Check(list), what, " must be a list of ", items, ", got ", Py_TYPE(list)->tp_name);
+  std::vector<decltype(convert(list, Py_ssize_t{0}))> converted;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    const Owned item = shared(PyList_GET_ITEM(list, i));
+    converted.push_back(convert(item.get(), i));
+  }
+  return converted;
 }
 
 // Releases the GIL while it lives.

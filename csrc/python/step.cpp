@@ -14,26 +14,18 @@ namespace backbind::python {
 namespace {
 
 std::vector<at::Tensor> gradients_of(PyObject* list) {
-  TORCH_CHECK_TYPE(PyList_Check(list), "gradients must be a list of tensors and None, got ", Py_TYPE(list)->tp_name);
-  std::vector<at::Tensor> gradients;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    PyObject* item = PyList_GET_ITEM(list, i);
+  return vector_of(list, "gradients", "tensors and None", [](PyObject* item, Py_ssize_t i) {
     TORCH_CHECK_TYPE(item == Py_None || is_tensor(item), "gradients must be tensors or None, element ", i, " is a ",
                      Py_TYPE(item)->tp_name);
-    gradients.push_back(item == Py_None ? at::Tensor() : tensor_of(item));
-  }
-  return gradients;
+    return item == Py_None ? at::Tensor() : tensor_of(item);
+  });
 }
 
 std::vector<uint8_t> flags_of(PyObject* list) {
-  TORCH_CHECK_TYPE(PyList_Check(list), "wanted must be a list of bools, got ", Py_TYPE(list)->tp_name);
-  std::vector<uint8_t> flags;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    PyObject* item = PyList_GET_ITEM(list, i);
+  return vector_of(list, "wanted", "bools", [](PyObject* item, Py_ssize_t i) {
     TORCH_CHECK_TYPE(PyBool_Check(item), "wanted must be bools, element ", i, " is a ", Py_TYPE(item)->tp_name);
-    flags.push_back(item == Py_True ? 1 : 0);
-  }
-  return flags;
+    return static_cast<uint8_t>(item == Py_True ? 1 : 0);
+  });
 }
 
 }  // namespace

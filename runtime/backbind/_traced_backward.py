@@ -103,16 +103,18 @@ class TracedBackward(fx.GraphModule):
         """
         self._check_saved_tensors(replaced=state_dict)
         numbers = tuple(self._numbers())
-        given = state_dict if assign else self._copies_for_buffers(state_dict)
-        result = super().load_state_dict(given, strict, assign=True)
+        # What stands for a number is marked as one, so it is a copy in any case: the tensor given may be the user's own.
+        copied = numbers if assign else self._buffers
+        result = super().load_state_dict(self._with_copies(state_dict, copied), strict, assign=True)
         self._mark_numbers(numbers)
         return result
 
-    def _copies_for_buffers(self, state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_copies(self, state_dict: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        """The state with copies in place of what it has for these buffers."""
         copies = SavedCopies()
         own = dict(state_dict)
-        for name, buffer in self._buffers.items():
-            value = own.get(name)
+        for name in names:
+            buffer, value = self._buffers.get(name), own.get(name)
             if buffer is not None and isinstance(value, torch.Tensor):
                 own[name] = copies.copy(value).to(device=buffer.device, dtype=buffer.dtype)
         return own

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import backbind
 import pytest
 import torch
+from backbind import _C
 from backbind.trace import TracedBackward
 from torch import nn
 
@@ -204,6 +205,20 @@ def test_a_loaded_state_is_not_written_into_what_was_saved(assign: bool) -> None
     assert torch.equal(graph()["0.weight"], loaded["0.weight"]) != assign
     loss.backward()
     assert torch.equal(expected["0.weight"], model.get_parameter("0.weight").grad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_a_number_of_a_loaded_state_is_marked_in_a_copy(assign: bool) -> None:
+    """A number does not decide about the dtype of a result; the user's own tensor goes on to decide."""
+    value = leaf(3)
+    graph = backbind.trace((value * 0.5).sum(), [value])
+    (name,) = (name for name, buffer in graph.named_buffers() if _C.is_wrapped_number(buffer))
+    given = torch.tensor(2.0, dtype=torch.float64)
+    graph.load_state_dict({**graph.state_dict(), name: given}, assign=assign)
+    assert (torch.ones(1, dtype=torch.float16) * given[None]).dtype == torch.float64
+    assert not _C.is_wrapped_number(given)
+    (gradient,) = graph()
+    assert differences([gradient], [torch.full((3,), 2.0)]) == {}
 
 
 def test_a_state_of_other_sizes_is_refused() -> None:

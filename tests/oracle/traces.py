@@ -1,6 +1,10 @@
 """Graphs that make_fx makes of a functional operator, in every grad mode, run on what it saw and on other strides.
 
 A graph may hold nothing that was true only for the tensors or in the mode that it was traced with.
+
+Torch itself has another formula or decomposition for some nodes where they are traced, which rounds otherwise, has
+zeros of the other sign or other strides. So where a graph differs from the delegate, it is compared with a graph that
+make_fx makes of the delegate in the same way: torch's own node, traced.
 """
 
 from __future__ import annotations
@@ -25,25 +29,6 @@ _MODES: dict[str, Callable[[], AbstractContextManager[object]]] = {
 }
 
 _GRAD, _NO_GRAD, _INFERENCE = _MODES
-
-_SUMS_IN_ORDER_OF_MEMORY = ("ConvDepthwise3DBackward0", "ForeachMmBackward0")
-"""Whose graph, made of other strides, adds in another order: torch's own tracing takes what was contiguous when it was
-made for contiguous, and the kernels of what is not add up differently."""
-
-_OTHER_WAY_WHEN_TRACED = (
-    "CumprodBackward0",
-    "MaxBackward1",
-    "MinBackward1",
-    "OrmqrBackward0",
-    "ProdBackward0",
-    "ProdBackward1",
-    "UpsampleBicubic2DBackwardBackward0",
-    "UpsampleBilinear2DBackwardBackward0",
-    "UpsampleNearest1DBackwardBackward0",
-    "UpsampleNearestExact1DBackwardBackward0",
-)
-"""For which torch itself has another formula or decomposition where it is traced, which rounds otherwise, has zeros of
-the other sign or other strides. That a graph can be made in every mode, and runs, is all that is asked of them."""
 
 _LOOKS_AT_VALUES = "aten._local_scalar_dense"
 """In the refusal to trace a formula that looks at the number in a tensor."""
@@ -88,7 +73,9 @@ class _Comparison:
 
     def run(self, tracing_mode: TracingMode) -> bool:
         """Compare the graphs of all modes. Returns whether there are any: no graph can hold a look at values."""
-        graphs = {mode: self._graph(tracing_mode, mode) for mode in _TRACING_MODES[tracing_mode]}
+        graphs = {
+            mode: self._graph(tracing_mode, mode, self._operator) for mode in _TRACING_MODES[tracing_mode]
+        }
         if all(isinstance(graph, Outcome) for graph in graphs.values()):
             return False
         on_others: Outcome | None = None
@@ -98,22 +85,22 @@ class _Comparison:
                 self._report(how, self._difference_without_graph(mode, graph))
                 continue
             outcome = _run(graph, self._others)
-            if self._report(how, self._difference_on_inputs(mode, _run(graph, self._inputs))):
+            if self._report(how, self._difference_on_inputs(tracing_mode, mode, _run(graph, self._inputs))):
                 what = self._difference_on_others(tracing_mode, mode, outcome, on_others)
                 self._report(how + ", run on other strides", what)
             if mode == _NO_GRAD:
                 on_others = outcome
         return True
 
-    def _graph(self, tracing_mode: TracingMode, mode: str) -> Callable[..., object] | Outcome:
-        """The graph, or how making it failed."""
+    def _graph(
+        self, tracing_mode: TracingMode, mode: str, function: Callable[..., Any]
+    ) -> Callable[..., object] | Outcome:
+        """The graph of the operator or its delegate, or how making it failed."""
         made: list[Callable[..., object]] = []
 
         def trace() -> tuple[()]:
             with _MODES[mode]():
-                graph = make_fx(
-                    lambda *tensors: self._call(self._operator, *tensors), tracing_mode=tracing_mode
-                )
+                graph = make_fx(lambda *tensors: self._call(function, *tensors), tracing_mode=tracing_mode)
                 made.append(graph(*self._inputs))
             return ()
 
@@ -127,13 +114,12 @@ class _Comparison:
             can_run = self._reference(self._inputs).ok
         return f"expected a graph as in other modes, got {outcome.error}" if can_run else ""
 
-    def _difference_on_inputs(self, mode: str, actual: Outcome) -> str:
+    def _difference_on_inputs(self, tracing_mode: TracingMode, mode: str, actual: Outcome) -> str:
         # Some formulas take another way where a graph may be built.
         with torch.enable_grad() if mode == _GRAD else torch.no_grad():
             expected = self._reference(self._inputs)
-        if self._operator.name in _OTHER_WAY_WHEN_TRACED and expected.ok and actual.ok:
-            return ""
-        return difference(expected, actual)
+        what = difference(expected, actual)
+        return what and self._difference_when_traced(tracing_mode, mode, self._inputs, actual, what)
 
     def _difference_on_others(
         self, tracing_mode: TracingMode, mode: str, actual: Outcome, without_grad: Outcome | None
@@ -141,16 +127,28 @@ class _Comparison:
         known = without_grad if mode == _INFERENCE else None
         if known is not None and tracing_mode == "real":
             return difference(known, actual)
-        if self._operator.name in _OTHER_WAY_WHEN_TRACED:
-            return ""
         if known is not None:
             # Torch decomposes some operators in Python for symbolic sizes, in inference mode not the same ones.
-            return difference(_contiguous(known), _contiguous(actual))
-        if self._operator.name in _SUMS_IN_ORDER_OF_MEMORY:
-            return ""
-        with torch.enable_grad() if mode == _GRAD else torch.no_grad():
-            expected = self._reference(self._others)
-        return _difference_of_values(expected, actual)
+            what = difference(_contiguous(known), _contiguous(actual))
+        else:
+            with torch.enable_grad() if mode == _GRAD else torch.no_grad():
+                expected = self._reference(self._others)
+            what = _difference_of_values(expected, actual)
+        return what and self._difference_when_traced(tracing_mode, mode, self._others, actual, what)
+
+    def _difference_when_traced(
+        self,
+        tracing_mode: TracingMode,
+        mode: str,
+        tensors: Sequence[torch.Tensor],
+        actual: Outcome,
+        otherwise: str,
+    ) -> str:
+        """The difference from a graph of the delegate, or ``otherwise`` where none can be made."""
+        graph = self._graph(tracing_mode, mode, self._operator.delegate)
+        if isinstance(graph, Outcome):
+            return otherwise
+        return difference(_run(graph, tensors), actual) and otherwise
 
     def _reference(self, tensors: Sequence[torch.Tensor]) -> Outcome:
         return outcome_of(lambda: self._call(self._operator.delegate, *tensors))

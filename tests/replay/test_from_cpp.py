@@ -251,10 +251,10 @@ SEEDS = [0, 1, 2, 3, 5, 6]
 
 def test_training_in_cpp_is_captured() -> None:
     start = torch.randn(4, 4)
-    truth, noted = cpp().train(start, 3, 5), seen()
+    expected, noted = cpp().train(start, 3, 5), seen()
     with backbind.capture() as session:
         trained = cpp().train(start, 3, 5)
-    assert all(map(torch.equal, trained, truth))
+    assert all(map(torch.equal, trained, expected))
     assert str(seen()) == str(noted)
     assert (session.stats.captures, session.stats.replays, session.stats.fallbacks) == (1, 4, 0)
     assert dict(session.stats.opaque_steps) == {
@@ -265,12 +265,12 @@ def test_training_in_cpp_is_captured() -> None:
 @pytest.mark.parametrize("seeds", [SEEDS, [3] * 6], ids=["a graph each", "one graph"])
 def test_threads_of_cpp_under_enable(seeds: list[int]) -> None:
     start = torch.randn(4, 4)
-    truth = [one for seed in seeds for one in cpp().train(start, seed, 20)]
+    expected = [one for seed in seeds for one in cpp().train(start, seed, 20)]
     session = backbind.enable()
     trained = cpp().train_in_threads(start, seeds, 20)
     backbind.disable()
     assert len(trained) == 120
-    assert all(map(torch.equal, trained, truth))
+    assert all(map(torch.equal, trained, expected))
     assert (counted(session), session.stats.fallbacks) == (120, 0)
     assert session.stats.captures >= len(set(seeds))
     seen()
@@ -278,12 +278,12 @@ def test_threads_of_cpp_under_enable(seeds: list[int]) -> None:
 
 def test_threads_of_cpp_are_in_no_context() -> None:
     start = torch.randn(4, 4)
-    truth = [one for seed in SEEDS for one in cpp().train(start, seed, 10)]
+    expected = [one for seed in SEEDS for one in cpp().train(start, seed, 10)]
     with backbind.capture() as session:
         trained = cpp().train_in_threads(start, SEEDS, 10)
         assert counted(session) == 0
-        assert all(map(torch.equal, cpp().train(start, SEEDS[0], 10), truth))
-    assert all(map(torch.equal, trained, truth))
+        assert all(map(torch.equal, cpp().train(start, SEEDS[0], 10), expected))
+    assert all(map(torch.equal, trained, expected))
     assert counted(session) == 10
     seen()
 
@@ -291,7 +291,7 @@ def test_threads_of_cpp_are_in_no_context() -> None:
 def test_a_thread_of_cpp_and_one_of_python() -> None:
     """Both at once in one process: the first under enable(), the other in a context of its own."""
     start = torch.randn(4, 4)
-    truth = cpp().train(start, 2, 50)
+    expected = cpp().train(start, 2, 50)
     everyone = backbind.enable()
     results: list[Any] = []
 
@@ -304,8 +304,8 @@ def test_a_thread_of_cpp_and_one_of_python() -> None:
     trained = cpp().train_in_threads(start, [2, 2], 50)
     thread.join()
     backbind.disable()
-    assert all(map(torch.equal, trained, [*truth, *truth]))
-    assert all(map(torch.equal, results[0], truth))
+    assert all(map(torch.equal, trained, [*expected, *expected]))
+    assert all(map(torch.equal, results[0], expected))
     assert (counted(everyone), counted(results[1])) == (100, 50)
     seen()
 
