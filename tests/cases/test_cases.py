@@ -63,7 +63,9 @@ def test_same_as_eager(
     record_property("replays", actual.replays)
     record_property("fallbacks", dict(actual.fallback_reasons or {}))
     assert not actual.raised, actual.raised
-    found = difference(reference.results, actual.results) or difference(reference.warned, actual.warned, "warnings")
+    found = difference(reference.results, actual.results) or difference(
+        reference.warned, actual.warned, "warnings"
+    )
     if case.differs is not None:
         assert found, f"now as eager; it was not, because {case.differs}"
         pytest.xfail(case.differs)

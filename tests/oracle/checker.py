@@ -23,6 +23,11 @@ WHOLE = 16
 products) there are thousands of kinds; each further one is compared in two of the six ways."""
 
 
+LARGE = 2**14
+"""Saved tensors of so many elements take kernels some time, and are no kind of their own: such a call is compared in
+two ways, too."""
+
+
 class Checker:
     """Checks graphs and remembers which kinds of calls were found right, so that none is compared twice."""
 
@@ -71,7 +76,8 @@ class Checker:
                 self.tally.out_of_reach[node.name()] += 1
                 return []
         gradients = check.run(
-            traces=check.name not in self._traced, whole=self._kinds[check.name] < self._whole
+            traces=check.name not in self._traced,
+            whole=self._kinds[check.name] < self._whole and check.elements < LARGE,
         )
         self._kinds[check.name] += 1
         self.tally.add(check.name, check.columns)

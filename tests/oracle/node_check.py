@@ -73,6 +73,11 @@ class NodeCheck:
         self._needed, self._saved = tuple(needed), saved
         return ()
 
+    @property
+    def elements(self) -> int:
+        """How many numbers the saved tensors have, as far as they are dense."""
+        return sum(one.numel() for one in _tensors(self._saved) if is_dense(one))
+
     def gradients_fit(self) -> bool:
         """Whether the engine would pass gradients of the assumed layouts to this node."""
         if not self._unpackable.ok or not all(self._existing):
