@@ -154,13 +154,22 @@ def line_macro(node: str, inputs: tuple[str, ...]) -> str:
     return "_".join(("BACKBIND_LINE", node, *inputs))
 
 
-def call_class(node: str) -> str:
-    """Maps a node to the class of its operator in the type stubs.
+def area_module(area: str) -> str:
+    """Maps an area to its module below ``backbind.ops._areas``.
 
-    >>> call_class("MulBackward0")
-    '_MulBackward0'
+    >>> area_module("linear-algebra")
+    'linear_algebra'
     """
-    return f"_{node}"
+    return area.replace("-", "_")
+
+
+def area_file(area: str, suffix: str) -> str:
+    """Maps an area to the generated file of its module: the records with ``.py``, the stubs with ``.pyi``.
+
+    >>> area_file("linear-algebra", ".pyi")
+    'python/ops/_areas/linear_algebra.pyi'
+    """
+    return f"python/ops/_areas/{area_module(area)}{suffix}"
 
 
 def shard_index(node: str, shards: int) -> int:

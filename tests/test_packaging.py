@@ -131,7 +131,8 @@ def test_wheel_holds_exactly_the_package(wheel: Path) -> None:
         "backbind/_C.pyi",
         "backbind/codegen/parse/span.py",
         "backbind/ops/__init__.pyi",
-        "backbind/ops/_catalog.py",
+        "backbind/ops/_areas/linear_algebra.py",
+        "backbind/ops/_areas/linear_algebra.pyi",
         "backbind/templates/cpp/nodes.cpp.j2",
     ],
 )

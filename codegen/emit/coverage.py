@@ -15,7 +15,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
     model = renderer.model
     counts = Counter(node.choice.mode.value for node in model.nodes)
     rows = [
-        (node.name, node.operator, area_of(node.operator), node.choice.mode.value, node.choice.reason)
+        (node.name, node.operator, area_of(node.operator).name, node.choice.mode.value, node.choice.reason)
         for node in model.nodes
     ]
     skipped = [(entry.schema, entry.reason) for entry in model.skipped]

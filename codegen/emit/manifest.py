@@ -1,4 +1,4 @@
-"""Emits the machine-readable list of nodes: mode, reason and a hash of the formulas, for tools and tests."""
+"""Emits the machine-readable list of nodes: mode, reason, a hash of the formulas and where its code is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from .. import names
 from ..model.node import NodeSpec
+from .areas import area_of
 from .rendering import Renderer
 from .shards import SHARDS
 
@@ -21,6 +22,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
             "mode": node.choice.mode.value,
             "reason": node.choice.reason,
             "formula_hash": formula_hash(node),
+            "area": area_of(node.operator).name,
             "shard": names.shard(names.shard_index(node.name, SHARDS)),
         }
         for node in model.nodes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..model.node import NodeSpec
-from .areas import area_of, areas
+from .areas import split_into_areas
 from .rendering import Renderer
 
 
@@ -24,19 +24,13 @@ class EntryView:
 def emit(renderer: Renderer) -> Mapping[str, str]:
     """``reference/<area>.md`` and ``reference/README.md``."""
     model = renderer.model
-    by_area: dict[str, list[NodeSpec]] = {}
-    for node in model.nodes:
-        by_area.setdefault(area_of(node.operator), []).append(node)
     texts = {}
     pages = []
-    for page, title in areas():
-        nodes = by_area.get(page, [])
-        if not nodes:
-            continue
-        path = f"reference/{page}.md"
-        pages.append((f"{page}.md", title, len(nodes)))
+    for area, nodes in split_into_areas(model.nodes):
+        path = f"reference/{area.name}.md"
+        pages.append((f"{area.name}.md", area.title, len(nodes)))
         entries = [_view(node, renderer.docstrings[node.name]) for node in nodes]
-        texts[path] = renderer.render("reference/page.md.j2", path, title=title, entries=entries)
+        texts[path] = renderer.render("reference/page.md.j2", path, title=area.title, entries=entries)
     path = "reference/README.md"
     texts[path] = renderer.render(
         "reference/index.md.j2", path, pages=pages, count=len(model.nodes), torch_version=model.torch_version

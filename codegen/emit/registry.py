@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from . import bindings, catalog, coverage, functional_header, manifest, namespace, reference, shards, stubs
+from . import bindings, coverage, functional_header, manifest, namespace, records, reference, shards, stubs
 from .rendering import Renderer
 
 Emit = Callable[[Renderer], Mapping[str, str]]
@@ -25,9 +25,9 @@ EMITTERS: tuple[Emitter, ...] = (
     Emitter("shards", "C++ functional backwards, packers and bindings of all nodes", shards.emit),
     Emitter("bindings", "C++ list of all shards", bindings.emit),
     Emitter("functional-header", "C++ declarations of the functional backwards", functional_header.emit),
-    Emitter("catalog", "what Python knows about each node", catalog.emit),
+    Emitter("records", "what Python knows about each node, by area", records.emit),
     Emitter("namespace", "Python module backbind.ops", namespace.emit),
-    Emitter("stubs", "type stubs of backbind.ops", stubs.emit),
+    Emitter("stubs", "type stubs of backbind.ops, by area", stubs.emit),
     Emitter("reference", "reference pages for people, by area", reference.emit),
     Emitter("coverage", "table of all nodes with mode and reason", coverage.emit),
     Emitter("manifest", "machine-readable list of nodes with formula hashes", manifest.emit),

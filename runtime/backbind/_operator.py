@@ -1,12 +1,13 @@
 """The face of an operator: what ``backbind.ops.MulBackward0`` can tell about itself.
 
-The type itself is compiled, for the sake of its call path; its descriptive side needs the catalog and is written here,
-as properties that are put on the type when the package is imported.
+The type itself is compiled, for the sake of its call path; its descriptive side needs the generated records and is
+written here, as properties that are put on the type when the package is imported.
 """
 
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -81,9 +82,11 @@ class FunctionalOperator(Protocol):
 
 
 def _record(operator: _C.Operator) -> NodeRecord:
-    from backbind.ops._catalog import CATALOG  # only introspection needs it, and it is large
+    # Only introspection needs records, and they are large: those of an area are imported when one of them is asked for.
+    from backbind.ops._areas import AREA_OF
 
-    return CATALOG[operator.name]
+    records: dict[str, NodeRecord] = import_module(f"backbind.ops._areas.{AREA_OF[operator.name]}").RECORDS
+    return records[operator.name]
 
 
 def signature(record: NodeRecord) -> inspect.Signature:

@@ -1,4 +1,4 @@
-"""Plain records that describe nodes; the generated catalog is made of them."""
+"""Plain records that describe nodes; the generated modules of the areas are made of them."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class _Stub(_ReviewedFile):
     file_extension = "pyi"
 
 
-class _Catalog(_ReviewedFile):
+class _Record(_ReviewedFile):
     file_extension = "py"
 
 
@@ -88,7 +88,7 @@ def outcome(texts: dict[str, str]) -> Outcome:
 def test_node(node: str, outcome: Outcome, snapshot: SnapshotAssertion) -> None:
     parts = [*excerpts(outcome, node), reference_entry(outcome, node)]
     failures = []
-    for part, extension in zip(parts, (_Cpp, _Stub, _Catalog, _Reference), strict=True):
+    for part, extension in zip(parts, (_Cpp, _Stub, _Record, _Reference), strict=True):
         accepted = snapshot.use_extension(extension)
         if f"{part.text}\n" != accepted:
             failures += [f"{part.path}:", *accepted.get_assert_diff()]

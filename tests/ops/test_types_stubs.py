@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import backbind
 import pytest
 from backbind._operator import FunctionalOperator
+from backbind.ops._areas import AREA_OF
 
 STUB = Path(backbind.ops.__file__).with_suffix(".pyi")
+AREA_STUBS = {path.stem: path for path in sorted((STUB.parent / "_areas").glob("*.pyi"))}
 OPERATORS = list(backbind.ops)
 
 
@@ -25,15 +28,26 @@ class StubEntry:
     doc: str | None
 
 
-def read_stub(tree: ast.Module) -> dict[str, StubEntry]:
-    """Operators by name: variables whose type is a protocol with a ``__call__``."""
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+def read_area(tree: ast.Module) -> dict[str, StubEntry]:
+    """The protocols of one area by name, each with a ``__call__``."""
+    return {node.name: _entry(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def read_stub(tree: ast.Module, areas: Mapping[str, Mapping[str, StubEntry]]) -> dict[str, StubEntry]:
+    """Operators by name: variables whose type is a protocol of an area."""
+    modules = {
+        one.asname: one.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "backbind.ops._areas"
+        for one in node.names
+    }
     return {
-        node.target.id: _entry(classes[node.annotation.id])
+        node.target.id: areas[modules[node.annotation.value.id]][node.annotation.attr]
         for node in tree.body
         if isinstance(node, ast.AnnAssign)
         and isinstance(node.target, ast.Name)
-        and isinstance(node.annotation, ast.Name)
+        and isinstance(node.annotation, ast.Attribute)
+        and isinstance(node.annotation.value, ast.Name)
     }
 
 
@@ -53,11 +67,16 @@ def _entry(protocol: ast.ClassDef) -> StubEntry:
 
 
 TREE = ast.parse(STUB.read_text())
-ENTRIES = read_stub(TREE)
+AREAS = {area: read_area(ast.parse(path.read_text())) for area, path in AREA_STUBS.items()}
+ENTRIES = read_stub(TREE, AREAS)
 
 
 def test_the_stubs_have_the_operators_in_their_order() -> None:
     assert list(ENTRIES) == [operator.name for operator in OPERATORS]
+
+
+def test_the_area_of_a_signature_is_that_of_the_record() -> None:
+    assert {name: area for area, entries in AREAS.items() for name in entries} == AREA_OF
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)

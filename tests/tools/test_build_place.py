@@ -69,7 +69,7 @@ def test_package_of_links(tmp_path: Path) -> None:
     source, target, operators = tmp_path / "backbind", tmp_path / "own" / "backbind", tmp_path / "ops"
     for folder in (source / "codegen", source / "ops", source / "__pycache__", operators, target):
         folder.mkdir(parents=True)
-    for name in ("__init__.py", "_C.pyi", EXTENSION, "_catalog.py", BUILT_FOR):
+    for name in ("__init__.py", "_C.pyi", EXTENSION, "_operator.py", BUILT_FOR):
         (source / name).touch()
     # What an earlier build left: its extension stays, a link to a part that is gone does not.
     (target / EXTENSION).write_bytes(b"own")
@@ -80,7 +80,7 @@ def test_package_of_links(tmp_path: Path) -> None:
         assert links == {
             "__init__.py": source / "__init__.py",
             "_C.pyi": source / "_C.pyi",
-            "_catalog.py": source / "_catalog.py",
+            "_operator.py": source / "_operator.py",
             "codegen": source / "codegen",
             "ops": operators,
         }

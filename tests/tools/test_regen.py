@@ -176,8 +176,10 @@ def test_a_changed_formula_changes_one_shard_and_the_reason_names_it(
     shards = [path for path in touched if path.startswith("cpp/")]
     assert [path for path in touched if not path.startswith("cpp/")] == [
         "manifest.json",
-        "python/ops/__init__.pyi",
-        "python/ops/_catalog.py",
+        "python/ops/_areas/elementwise.py",
+        "python/ops/_areas/elementwise.pyi",
+        "python/ops/_areas/foreach.py",
+        "python/ops/_areas/foreach.pyi",
         "reference/elementwise.md",
         "reference/foreach.md",
     ]
@@ -259,15 +261,18 @@ def test_a_wrong_command_line_ends_with_code_2(regen: Regen, arguments: tuple[st
 def test_only_prints_the_parts_of_one_node(regen: Regen, out: Path) -> None:
     shown = regen("--only", "SinBackward0").stdout
     parts = json.loads(regen("--only", "SinBackward0", "--json").stdout)["parts"]
-    assert [part["path"] for part in parts][1:] == ["python/ops/__init__.pyi", "python/ops/_catalog.py"]
+    assert [part["path"] for part in parts][1:] == [
+        "python/ops/_areas/elementwise.pyi",
+        "python/ops/_areas/elementwise.py",
+    ]
     assert shown == "\n\n".join(f"{part['path']}:\n{part['text']}" for part in parts) + "\n"
     for part in parts:
         assert part["text"] in (out / part["path"]).read_text()
     block, stub, entry = (part["text"].split("\n") for part in parts)
     assert (block[0].rstrip(" ="), block[-1]) == ("// ==== SinBackward0", "    SinBackward0_step_operators};")
     assert (stub[0], stub[-1]) == (
-        "class _SinBackward0(FunctionalOperator, Protocol):",
-        "SinBackward0: _SinBackward0",
+        "class SinBackward0(FunctionalOperator, Protocol):",
+        "    ) -> list[Tensor | None]: ...",
     )
     assert (entry[0], entry[-1]) == ('    "SinBackward0": NodeRecord(', "    ),")
 

@@ -21,7 +21,7 @@ class Excerpt:
 
 
 def excerpts(outcome: Outcome, node: str) -> list[Excerpt]:
-    """The C++ block, the stub and the catalog entry of a node.
+    """The C++ block, the stub and the record of a node.
 
     Raises:
         BadInputError: there is no such node; the message has the nearest name.
@@ -29,11 +29,12 @@ def excerpts(outcome: Outcome, node: str) -> list[Excerpt]:
     nodes: dict[str, dict[str, str]] = json.loads(outcome.text(MANIFEST))["nodes"]
     if node not in nodes:
         raise BadInputError(_unknown(node, list(nodes), outcome.torch_version))
+    area = nodes[node]["area"]
     places = (
         # Path, how the first line begins, how the first line after the last begins.
         (f"cpp/{nodes[node]['shard']}.cpp", f"// ==== {node} ", ("// ==== ", "std::span<")),
-        ("python/ops/__init__.pyi", f"class {names.call_class(node)}(", ("@type_check_only",)),
-        ("python/ops/_catalog.py", f'    "{node}": NodeRecord(', ('    "', "}")),
+        (names.area_file(area, ".pyi"), f"class {node}(", ("@type_check_only",)),
+        (names.area_file(area, ".py"), f'    "{node}": NodeRecord(', ('    "', "}")),
     )
     return [Excerpt(path, _slice(outcome.text(path), first, end)) for path, first, end in places]
 

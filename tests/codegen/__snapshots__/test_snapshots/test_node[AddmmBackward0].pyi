@@ -1,4 +1,4 @@
-class _AddmmBackward0(FunctionalOperator, Protocol):
+class AddmmBackward0(FunctionalOperator, Protocol):
     """Backward of addmm as a pure function of gradients and saved values.
 
     Forward: addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
@@ -44,5 +44,3 @@ class _AddmmBackward0(FunctionalOperator, Protocol):
         mat2_sym_sizes: Sequence[IntLike],
         mat2_sym_strides: Sequence[IntLike],
     ) -> list[Tensor | None]: ...
-
-AddmmBackward0: _AddmmBackward0

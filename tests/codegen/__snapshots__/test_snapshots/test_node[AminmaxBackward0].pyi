@@ -1,4 +1,4 @@
-class _AminmaxBackward0(FunctionalOperator, Protocol):
+class AminmaxBackward0(FunctionalOperator, Protocol):
     """Backward of aminmax as a pure function of gradients and saved values.
 
     Forward: aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
@@ -32,5 +32,3 @@ class _AminmaxBackward0(FunctionalOperator, Protocol):
         max: Tensor | None,
         min: Tensor | None,
     ) -> list[Tensor | None]: ...
-
-AminmaxBackward0: _AminmaxBackward0

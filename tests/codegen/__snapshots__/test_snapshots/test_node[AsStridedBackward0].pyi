@@ -1,4 +1,4 @@
-class _AsStridedBackward0(FunctionalOperator, Protocol):
+class AsStridedBackward0(FunctionalOperator, Protocol):
     """Backward of as_strided as a pure function of gradients and saved values.
 
     Forward: as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)
@@ -34,5 +34,3 @@ class _AsStridedBackward0(FunctionalOperator, Protocol):
         storage_offset: IntLike | None,
         stride: Sequence[IntLike],
     ) -> list[Tensor | None]: ...
-
-AsStridedBackward0: _AsStridedBackward0

@@ -1,4 +1,4 @@
-class _AvgPool2DBackwardBackward0(FunctionalOperator, Protocol):
+class AvgPool2DBackwardBackward0(FunctionalOperator, Protocol):
     """Backward of avg_pool2d_backward as a pure function of gradients and saved values.
 
     Forward: avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor
@@ -45,5 +45,3 @@ class _AvgPool2DBackwardBackward0(FunctionalOperator, Protocol):
         self_info_pin_memory: bool | None,
         stride: Sequence[int],
     ) -> list[Tensor | None]: ...
-
-AvgPool2DBackwardBackward0: _AvgPool2DBackwardBackward0

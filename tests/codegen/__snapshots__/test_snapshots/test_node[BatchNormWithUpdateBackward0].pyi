@@ -1,4 +1,4 @@
-class _BatchNormWithUpdateBackward0(FunctionalOperator, Protocol):
+class BatchNormWithUpdateBackward0(FunctionalOperator, Protocol):
     """Backward of _batch_norm_with_update as a pure function of gradients and saved values.
 
     Forward: _batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)
@@ -38,5 +38,3 @@ class _BatchNormWithUpdateBackward0(FunctionalOperator, Protocol):
         result2: Tensor | None,
         result3: Tensor | None,
     ) -> list[Tensor | None]: ...
-
-BatchNormWithUpdateBackward0: _BatchNormWithUpdateBackward0

@@ -1,4 +1,4 @@
-class _BlockDiagBackward0(FunctionalOperator, Protocol):
+class BlockDiagBackward0(FunctionalOperator, Protocol):
     """Backward of block_diag as a pure function of gradients and saved values.
 
     Forward: block_diag(Tensor[] tensors) -> Tensor
@@ -30,5 +30,3 @@ class _BlockDiagBackward0(FunctionalOperator, Protocol):
         tensors_args_sizes_lengths: Sequence[int],
         tensors_size: int,
     ) -> list[Tensor | None]: ...
-
-BlockDiagBackward0: _BlockDiagBackward0

@@ -1,4 +1,4 @@
-class _CatBackward0(FunctionalOperator, Protocol):
+class CatBackward0(FunctionalOperator, Protocol):
     """Backward of cat as a pure function of gradients and saved values.
 
     Forward: cat(Tensor[] tensors, int dim=0) -> Tensor
@@ -32,5 +32,3 @@ class _CatBackward0(FunctionalOperator, Protocol):
         tensors_args_sizes_symint_lengths: Sequence[int],
         tensors_size: int,
     ) -> list[Tensor | None]: ...
-
-CatBackward0: _CatBackward0

@@ -1,4 +1,4 @@
-class _CdistBackwardBackward0(FunctionalOperator, Protocol):
+class CdistBackwardBackward0(FunctionalOperator, Protocol):
     """Backward of _cdist_backward as a pure function of gradients and saved values.
 
     Forward: _cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor
@@ -25,5 +25,3 @@ class _CdistBackwardBackward0(FunctionalOperator, Protocol):
         grads: Sequence[Tensor | None],
         needs_input_grad: Sequence[bool],
     ) -> list[Tensor | None]: ...
-
-CdistBackwardBackward0: _CdistBackwardBackward0

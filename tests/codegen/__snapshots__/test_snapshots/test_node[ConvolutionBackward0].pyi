@@ -1,4 +1,4 @@
-class _ConvolutionBackward0(FunctionalOperator, Protocol):
+class ConvolutionBackward0(FunctionalOperator, Protocol):
     """Backward of convolution as a pure function of gradients and saved values.
 
     Forward: convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
@@ -40,5 +40,3 @@ class _ConvolutionBackward0(FunctionalOperator, Protocol):
         transposed: bool,
         weight: Tensor | None,
     ) -> list[Tensor | None]: ...
-
-ConvolutionBackward0: _ConvolutionBackward0

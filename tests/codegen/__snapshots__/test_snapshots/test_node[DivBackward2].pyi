@@ -1,4 +1,4 @@
-class _DivBackward2(FunctionalOperator, Protocol):
+class DivBackward2(FunctionalOperator, Protocol):
     """Backward of div.Tensor_mode as a pure function of gradients and saved values.
 
     Forward: div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor
@@ -31,5 +31,3 @@ class _DivBackward2(FunctionalOperator, Protocol):
         self: Tensor | None,
         self_scalar_type: torch.dtype,
     ) -> list[Tensor | None]: ...
-
-DivBackward2: _DivBackward2

@@ -1,4 +1,4 @@
-class _ExpandBackward0(FunctionalOperator, Protocol):
+class ExpandBackward0(FunctionalOperator, Protocol):
     """Backward of expand as a pure function of gradients and saved values.
 
     Forward: expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)
@@ -24,5 +24,3 @@ class _ExpandBackward0(FunctionalOperator, Protocol):
         needs_input_grad: Sequence[bool],
         self_sym_sizes: Sequence[IntLike],
     ) -> list[Tensor | None]: ...
-
-ExpandBackward0: _ExpandBackward0

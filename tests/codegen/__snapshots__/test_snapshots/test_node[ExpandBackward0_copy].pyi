@@ -1,4 +1,4 @@
-class _ExpandBackward0_copy(FunctionalOperator, Protocol):
+class ExpandBackward0_copy(FunctionalOperator, Protocol):
     """Backward of expand_copy as a pure function of gradients and saved values.
 
     Forward: expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor
@@ -24,5 +24,3 @@ class _ExpandBackward0_copy(FunctionalOperator, Protocol):
         needs_input_grad: Sequence[bool],
         self_sym_sizes: Sequence[IntLike],
     ) -> list[Tensor | None]: ...
-
-ExpandBackward0_copy: _ExpandBackward0_copy

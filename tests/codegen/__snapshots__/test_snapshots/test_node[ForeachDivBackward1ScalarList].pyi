@@ -1,4 +1,4 @@
-class _ForeachDivBackward1ScalarList(FunctionalOperator, Protocol):
+class ForeachDivBackward1ScalarList(FunctionalOperator, Protocol):
     """Backward of _foreach_div.ScalarList as a pure function of gradients and saved values.
 
     Forward: _foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]
@@ -28,5 +28,3 @@ class _ForeachDivBackward1ScalarList(FunctionalOperator, Protocol):
         self: Sequence[Tensor],
         self_size: int,
     ) -> list[Tensor | None]: ...
-
-ForeachDivBackward1ScalarList: _ForeachDivBackward1ScalarList

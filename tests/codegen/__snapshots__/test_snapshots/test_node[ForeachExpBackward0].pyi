@@ -1,4 +1,4 @@
-class _ForeachExpBackward0(FunctionalOperator, Protocol):
+class ForeachExpBackward0(FunctionalOperator, Protocol):
     """Backward of _foreach_exp as a pure function of gradients and saved values.
 
     Forward: _foreach_exp(Tensor[] self) -> Tensor[]
@@ -26,5 +26,3 @@ class _ForeachExpBackward0(FunctionalOperator, Protocol):
         result: Sequence[Tensor],
         self_size: int,
     ) -> list[Tensor | None]: ...
-
-ForeachExpBackward0: _ForeachExpBackward0

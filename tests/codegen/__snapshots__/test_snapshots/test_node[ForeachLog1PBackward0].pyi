@@ -1,4 +1,4 @@
-class _ForeachLog1PBackward0(FunctionalOperator, Protocol):
+class ForeachLog1PBackward0(FunctionalOperator, Protocol):
     """Backward of _foreach_log1p as a pure function of gradients and saved values.
 
     Forward: _foreach_log1p(Tensor[] self) -> Tensor[]
@@ -26,5 +26,3 @@ class _ForeachLog1PBackward0(FunctionalOperator, Protocol):
         self: Sequence[Tensor],
         self_size: int,
     ) -> list[Tensor | None]: ...
-
-ForeachLog1PBackward0: _ForeachLog1PBackward0

@@ -1,4 +1,4 @@
-class _GeluBackward0(FunctionalOperator, Protocol):
+class GeluBackward0(FunctionalOperator, Protocol):
     """Backward of gelu as a pure function of gradients and saved values.
 
     Forward: gelu(Tensor self, *, str approximate='none') -> Tensor
@@ -26,5 +26,3 @@ class _GeluBackward0(FunctionalOperator, Protocol):
         approximate: str,
         self: Tensor | None,
     ) -> list[Tensor | None]: ...
-
-GeluBackward0: _GeluBackward0

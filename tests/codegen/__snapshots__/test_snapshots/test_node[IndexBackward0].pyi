@@ -1,4 +1,4 @@
-class _IndexBackward0(FunctionalOperator, Protocol):
+class IndexBackward0(FunctionalOperator, Protocol):
     """Backward of index.Tensor as a pure function of gradients and saved values.
 
     Forward: index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
@@ -34,5 +34,3 @@ class _IndexBackward0(FunctionalOperator, Protocol):
         self_options_pin_memory: bool | None,
         self_sym_sizes: Sequence[IntLike],
     ) -> list[Tensor | None]: ...
-
-IndexBackward0: _IndexBackward0

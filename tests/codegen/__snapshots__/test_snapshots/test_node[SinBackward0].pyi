@@ -1,4 +1,4 @@
-class _SinBackward0(FunctionalOperator, Protocol):
+class SinBackward0(FunctionalOperator, Protocol):
     """Backward of sin as a pure function of gradients and saved values.
 
     Forward: sin(Tensor self) -> Tensor
@@ -24,5 +24,3 @@ class _SinBackward0(FunctionalOperator, Protocol):
         needs_input_grad: Sequence[bool],
         self: Tensor | None,
     ) -> list[Tensor | None]: ...
-
-SinBackward0: _SinBackward0

@@ -1,4 +1,4 @@
-class _SumBackwardAutogradNestedTensor1(FunctionalOperator, Protocol):
+class SumBackwardAutogradNestedTensor1(FunctionalOperator, Protocol):
     """Backward of sum.dim_IntList for AutogradNestedTensor as a pure function of gradients and saved values.
 
     Forward: sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
@@ -28,5 +28,3 @@ class _SumBackwardAutogradNestedTensor1(FunctionalOperator, Protocol):
         keepdim: bool,
         self: Tensor | None,
     ) -> list[Tensor | None]: ...
-
-SumBackwardAutogradNestedTensor1: _SumBackwardAutogradNestedTensor1

@@ -1,17 +1,19 @@
-"""Emits what Python knows about each node: plain records, imported when the first one is asked for."""
+"""Emits what Python knows about each node: plain records by area, each imported when the first of it is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .. import names
 from ..model.node import NodeSpec
+from .areas import modules_by_node, split_into_areas
 from .documentation import describe_argument
 from .rendering import Renderer
 
 
 @dataclass(frozen=True)
-class CatalogRow:
+class RecordRow:
     """One node as Python literals."""
 
     name: str
@@ -22,15 +24,19 @@ class CatalogRow:
 
 
 def emit(renderer: Renderer) -> Mapping[str, str]:
-    """``python/ops/_catalog.py``."""
-    path = "python/ops/_catalog.py"
-    rows = [
-        _row(node, renderer.model.yaml_name, renderer.docstrings[node.name]) for node in renderer.model.nodes
-    ]
-    return {path: renderer.render("python/catalog.py.j2", path, rows=rows)}
+    """``python/ops/_areas/<area>.py`` and, with the area of each node, ``python/ops/_areas/__init__.py``."""
+    model = renderer.model
+    texts = {}
+    for area, nodes in split_into_areas(model.nodes):
+        path = names.area_file(area.name, ".py")
+        rows = [_row(node, model.yaml_name, renderer.docstrings[node.name]) for node in nodes]
+        texts[path] = renderer.render("python/area.py.j2", path, title=area.title, rows=rows)
+    path = "python/ops/_areas/__init__.py"
+    texts[path] = renderer.render("python/areas.py.j2", path, areas=modules_by_node(model.nodes))
+    return texts
 
 
-def _row(node: NodeSpec, yaml_name: str, docstring: str) -> CatalogRow:
+def _row(node: NodeSpec, yaml_name: str, docstring: str) -> RecordRow:
     fields = {
         "operator": node.operator,
         "forward_schema": node.forward_schema,
@@ -44,7 +50,7 @@ def _row(node: NodeSpec, yaml_name: str, docstring: str) -> CatalogRow:
         "line": node.line,
         "doc": docstring,
     }
-    return CatalogRow(
+    return RecordRow(
         node.name,
         tuple((name, repr(value)) for name, value in fields.items()),
         tuple(
