@@ -27,6 +27,7 @@ from .model.node import Mode, Model
 from .parse.report import Report
 from .parse.yaml_source import RawEntry, parse_entries
 from .parse.yaml_tree import read_source
+from .preconditions import TORCH_TABLE, TORCH_TABLE_NAME, add_preconditions
 
 
 class BadDerivativesError(Exception):
@@ -98,6 +99,10 @@ def load_model(
         model = build_model(
             derivatives, _places(entries), operators, facts, install.version, settings.forced_mode, name
         )
+        table = read_source(TORCH_TABLE, TORCH_TABLE_NAME, report)
+        if table is not None:
+            model = add_preconditions(model, table, report)
+    _raise_errors(report)
     return replace(
         model,
         yaml_hash=hash_of_derivatives(install),

@@ -121,18 +121,16 @@ def view_node(node: NodeSpec) -> NodeView:
         pack=names.pack(node.name),
         arguments_name=names.saved_kinds(node.name),
         arguments=tuple(ArgumentView(one.name, one.component.kind) for one in node.arguments),
-        parameters=tuple(f"{saved.type.parameter} {names.argument(saved.name)}" for saved in node.saved),
-        values=tuple(names.argument(saved.name) for saved in node.saved),
+        parameters=tuple(f"{saved.type.parameter} {saved.variable}" for saved in node.saved),
+        values=tuple(saved.variable for saved in node.saved),
         asks_inputs=bool(asked),
         operator_values=tuple(
-            f"needed.input({names.argument(saved.name)}, needs_input_grad[{asked[saved.name]}])"
+            f"needed.input({saved.variable}, needs_input_grad[{asked[saved.name]}])"
             if saved.name in asked
-            else names.argument(saved.name)
+            else saved.variable
             for saved in node.saved
         ),
-        reads=tuple(
-            f"const auto {names.argument(saved.name)} = reader.{saved.type.key}();" for saved in node.saved
-        ),
+        reads=tuple(f"const auto {saved.variable} = reader.{saved.type.key}();" for saved in node.saved),
         checks=check_statements(node),
         edges=tuple(
             f"edges.add_list(needs_input_grad[{i}], {one.size_name});"
@@ -141,14 +139,12 @@ def view_node(node: NodeSpec) -> NodeView:
             for i, one in enumerate(node.inputs)
         ),
         tensor_fields=tuple(
-            f"fill.{saved.type.key}(node->{saved.field}, {names.argument(saved.name)});"
+            f"fill.{saved.type.key}(node->{saved.field}, {saved.variable});"
             for saved in node.saved
             if saved.type.is_tensor
         ),
         plain_fields=tuple(
-            f"node->{saved.field} = {names.argument(saved.name)};"
-            for saved in node.saved
-            if not saved.type.is_tensor
+            f"node->{saved.field} = {saved.variable};" for saved in node.saved if not saved.type.is_tensor
         ),
         pack_edges=", ".join(
             f"node.{names.list_size_field(one.name)}" if one.is_list else "1" for one in node.inputs
@@ -163,13 +159,12 @@ def view_node(node: NodeSpec) -> NodeView:
         step_operators=node.step_operators if has_step else (),
         step_operators_name=names.step_operators(node.name),
         step_reads=tuple(
-            f"const Tensor* {names.argument(saved.name)} = torch_private::saved_tensor(node.{saved.field});"
+            f"const Tensor* {saved.variable} = torch_private::saved_tensor(node.{saved.field});"
             for saved in tensors
         ),
-        step_locals=tuple(names.argument(saved.name) for saved in tensors),
+        step_locals=tuple(saved.variable for saved in tensors),
         step_values=tuple(
-            f"*{names.argument(saved.name)}" if saved.type.is_tensor else f"node.{saved.field}"
-            for saved in node.saved
+            f"*{saved.variable}" if saved.type.is_tensor else f"node.{saved.field}" for saved in node.saved
         ),
     )
 

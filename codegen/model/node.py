@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from .. import names
 from ..parse.formula import Formula as ParsedFormula
 from ..parse.formula import parse_formula
+from .precondition import Precondition
 from .saved_types import Component, SavedType
 
 
@@ -60,6 +62,16 @@ class SavedValue:
     field: str
     """The node struct's field, ``self_``."""
     arguments: tuple[Argument, ...]
+
+    @property
+    def variable(self) -> str:
+        """The C++ variable that holds it."""
+        return names.argument(self.name)
+
+    @property
+    def has_length(self) -> bool:
+        """Whether it is a list, or a composite value that ends with one."""
+        return self.arguments[-1].component.schema.endswith("[]")
 
     @property
     def meaning(self) -> str:
@@ -149,6 +161,8 @@ class NodeSpec:
     """The keys that are left out where a live node is run by its formulas."""
     step_operators: tuple[str, ...]
     """The operators that are then called beneath these keys, by name without overload; none with all keys."""
+    preconditions: tuple[Precondition, ...] = ()
+    """What its arguments must satisfy together, in the order in which it is checked."""
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -173,7 +187,18 @@ class NodeSpec:
     @property
     def is_per_element(self) -> bool:
         """Whether a formula gives the gradient of one element of a list: ``grads[i] * other[i]``."""
-        return self.origin == "foreach" or any("[i]" in formula.resolved for formula in self.formulas)
+        return self.origin == "foreach" or any(formula.parsed.uses("i") for formula in self.formulas)
+
+    def readers(self, saved: SavedValue) -> tuple[int, ...]:
+        """The positions of the inputs whose formula reads a saved value."""
+        positions = {one.name: position for position, one in enumerate(self.inputs)}
+        readers = {
+            positions[name]
+            for formula in self.formulas
+            if formula.parsed.uses(saved.name)
+            for name in formula.inputs
+        }
+        return tuple(sorted(readers))
 
 
 @dataclass(frozen=True)

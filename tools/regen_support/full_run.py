@@ -21,6 +21,7 @@ from codegen.model.node import Mode, Model
 from codegen.model.saved_types import UnknownSavedTypeError
 from codegen.output import find_changes
 from codegen.pipeline import BadDerivativesError, Settings, Timings, load_model, render
+from codegen.preconditions import TORCH_TABLE
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.options import ROOT, Options
 from tools.regen_support.outcome import EQUAL, NO_LIBCLANG, NOT_ASKED, Outcome
@@ -96,6 +97,7 @@ def input_files(install: TorchInstall) -> list[Path]:
     """Every single file that a run reads; `input_folders` has the rest."""
     return [
         install.derivatives_yaml,
+        TORCH_TABLE,
         install.native_functions_yaml,
         install.tags_yaml,
         install.functions_header,

@@ -123,11 +123,11 @@ static variable_list AddmmBackward0_call(decltype(&AddmmBackward0_apply_delegate
   const Preconditions check("AddmmBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[1]) check.strides("mat1_sym_sizes", mat1_sym_sizes.size(), "mat1_sym_strides", mat1_sym_strides.size(), mat1_layout);
-  if (needs_input_grad[1]) check.length_at_least("mat1_sym_sizes", mat1_sym_sizes.size(), 2);
   if (needs_input_grad[2]) check.strides("mat2_sym_sizes", mat2_sym_sizes.size(), "mat2_sym_strides", mat2_sym_strides.size(), mat2_layout);
-  if (needs_input_grad[2]) check.length_at_least("mat2_sym_sizes", mat2_sym_sizes.size(), 2);
   if (needs_input_grad[2]) check.defined(grads, {"mat1", mat1});
   if (needs_input_grad[1]) check.defined(grads, {"mat2", mat2});
+  if (needs_input_grad[1]) check.length_at_least("mat1_sym_sizes", mat1_sym_sizes.size(), 2);
+  if (needs_input_grad[2]) check.length_at_least("mat2_sym_sizes", mat2_sym_sizes.size(), 2);
   return functional(variable_list(grads), needs_input_grad, alpha, beta, mat1, mat1_layout, mat1_sym_sizes, mat1_sym_strides, mat2, mat2_layout, mat2_sym_sizes, mat2_sym_strides);
 }
 
