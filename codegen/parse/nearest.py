@@ -1,4 +1,7 @@
-"""The name that somebody probably meant."""
+"""The name that somebody probably meant: the one place for suggestions in Python.
+
+What is compiled has the same rule in csrc/python/suggest.cpp, and a test holds the two against each other.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,12 @@ def _slips(left: str, right: str, limit: int) -> int | None:
 def did_you_mean(written: str, candidates: Iterable[str]) -> str | None:
     """A hint with the nearest name, if there is one."""
     found = nearest_name(written, candidates)
-    return None if found is None else f"did you mean '{found}'?"
+    return None if found is None else did_you_mean_one_of([found])
+
+
+def did_you_mean_one_of(names: Iterable[str]) -> str:
+    """A hint with names that were found otherwise: ``did you mean 'self', 'other'?``."""
+    return f"did you mean {quoted(names)}?"
 
 
 def quoted(names: Iterable[str]) -> str:

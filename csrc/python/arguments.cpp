@@ -1,6 +1,7 @@
 #include "python/arguments.h"
 
 #include <ATen/core/List.h>
+#include <c10/util/StringUtil.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/Layout.h>
@@ -343,7 +344,9 @@ class OrderedArguments {
     }
     std::vector<std::string_view> known;
     for (size_t i = 0; i < slots_.size(); ++i) known.emplace_back(argument_name(binding, i));
-    TORCH_CHECK_TYPE(false, binding.name, "() has no argument '", name, "'", suggestion(name, known));
+    std::string hint = did_you_mean(name, known);
+    if (hint.empty()) hint = "; its arguments are: " + c10::Join(", ", known);
+    TORCH_CHECK_TYPE(false, binding.name, "() has no argument '", name, "'", hint);
   }
 
   PyObject* const* objects_;

@@ -1,6 +1,9 @@
 // The extension module backbind._C: thin, no logic. Everything it offers is wrapped by runtime/backbind.
 #include <torch/csrc/python_headers.h>
 
+#include <string_view>
+#include <vector>
+
 #include "graph/gradient_operators.h"
 #include "nodes/operators.h"
 #include "nodes/registry.h"
@@ -10,6 +13,7 @@
 #include "python/operator.h"
 #include "python/results.h"
 #include "python/step.h"
+#include "python/suggest.h"
 #include "python/wrapped_number.h"
 
 namespace backbind::python {
@@ -39,9 +43,34 @@ PyObject* pack_node(PyObject* /*module*/, PyObject* object) {
   });
 }
 
+// The text of a Python string while that lives. What UTF-8 cannot say, such as half of a surrogate pair, is near no
+// name.
+std::string_view text_of(PyObject* string) {
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(string, &size);
+  if (text != nullptr) return {text, static_cast<size_t>(size)};
+  PyErr_Clear();
+  return {};
+}
+
+PyObject* nearest_name_of(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t /*count*/) {
+  return guarded([&]() -> PyObject* {
+    const Owned names = checked(PySequence_Fast(arguments[1], "the known names must be a sequence"));
+    std::vector<std::string_view> known;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(names.get()); ++i) {
+      known.push_back(text_of(PySequence_Fast_GET_ITEM(names.get(), i)));
+    }
+    const auto found = nearest_name(text_of(arguments[0]), known);
+    if (!found.has_value()) Py_RETURN_NONE;
+    return PyUnicode_FromStringAndSize(found->data(), static_cast<Py_ssize_t>(found->size()));
+  });
+}
+
 PyMethodDef methods[] = {
     {"make_operators", make_operators, METH_NOARGS, "An operator object for each binding, ordered by name."},
     {"binding_name", binding_name, METH_O, "Name of the binding of a live node, or None."},
+    {"nearest_name", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(nearest_name_of)), METH_FASTCALL,
+     "The one of several names that somebody probably meant, or None."},
     {"pack", pack_node, METH_O, "(needs_input_grad, *saved) of a live node, or None where no binding knows it."},
     {"run_step", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_step)), METH_FASTCALL,
      "What a replay computes for a live node without calling it, or None where it calls the node; for tests."},

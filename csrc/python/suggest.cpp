@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 
 namespace backbind::python {
 
 namespace {
 
-// Letters to insert, remove, replace, or swap with their neighbour.
-size_t edit_distance(std::string_view left, std::string_view right) {
+std::string lower(std::string_view name) {
+  std::string result(name);
+  std::ranges::transform(result, result.begin(), [](char c) { return 'A' <= c && c <= 'Z' ? c - 'A' + 'a' : c; });
+  return result;
+}
+
+// Characters to insert, remove, replace, or swap with their neighbour.
+size_t slips(std::string_view left, std::string_view right) {
   const size_t width = right.size() + 1;
   std::vector<size_t> table((left.size() + 1) * width);
   for (size_t i = 0; i <= left.size(); ++i) {
@@ -27,22 +34,33 @@ size_t edit_distance(std::string_view left, std::string_view right) {
   return table.back();
 }
 
+size_t allowed_slips(size_t length) {
+  if (length < 5) return 1;
+  return length < 13 ? 2 : 3;
+}
+
 }  // namespace
 
-std::string suggestion(std::string_view given, const std::vector<std::string_view>& known) {
-  std::string_view nearest;
-  size_t best = std::max<size_t>(1, given.size() / 3) + 1;
-  for (const std::string_view name : known) {
-    const size_t distance = edit_distance(given, name);
-    if (distance < best) {
-      best = distance;
-      nearest = name;
-    }
+std::optional<std::string_view> nearest_name(std::string_view written, const std::vector<std::string_view>& known) {
+  const std::string name = lower(written);
+  // Fewest slips first; then the same first letter, the same length, and the alphabet.
+  std::optional<std::tuple<size_t, bool, bool, std::string_view>> best;
+  for (const std::string_view candidate : known) {
+    if (candidate == written) continue;
+    const std::string other = lower(candidate);
+    const size_t count = slips(name, other);
+    const bool other_start = name.substr(0, 1) != other.substr(0, 1);
+    if (count > allowed_slips(written.size()) || (other_start && count > 1)) continue;
+    const std::tuple rank(count, other_start, candidate.size() != written.size(), candidate);
+    if (!best.has_value() || rank < *best) best = rank;
   }
-  if (!nearest.empty()) return ", did you mean '" + std::string(nearest) + "'?";
-  std::string list = "; its arguments are: ";
-  for (size_t i = 0; i < known.size(); ++i) list.append(i == 0 ? "" : ", ").append(known[i]);
-  return list;
+  if (!best.has_value()) return std::nullopt;
+  return std::get<std::string_view>(*best);
+}
+
+std::string did_you_mean(std::string_view written, const std::vector<std::string_view>& known) {
+  const auto found = nearest_name(written, known);
+  return found.has_value() ? ", did you mean '" + std::string(*found) + "'?" : "";
 }
 
 }  // namespace backbind::python

@@ -1,13 +1,18 @@
 // "did you mean" for names that are nearly right.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace backbind::python {
 
-// ", did you mean 'self'?" for the nearest known name, or the list of all of them where none is near.
-std::string suggestion(std::string_view given, const std::vector<std::string_view>& known);
+// The known name that somebody probably meant who wrote another one, if there is one. The rule is that of
+// codegen/parse/nearest.py, where it is described; a test holds the two against each other.
+std::optional<std::string_view> nearest_name(std::string_view written, const std::vector<std::string_view>& known);
+
+// ", did you mean 'self'?", or nothing.
+std::string did_you_mean(std::string_view written, const std::vector<std::string_view>& known);
 
 }  // namespace backbind::python

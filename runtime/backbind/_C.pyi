@@ -1,7 +1,7 @@
 """The compiled part of backbind; use the package instead."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import torch
@@ -48,6 +48,7 @@ class Operator:
 
 def make_operators() -> list[Operator]: ...
 def binding_name(node: object, /) -> str | None: ...
+def nearest_name(written: str, known: Sequence[str], /) -> str | None: ...
 
 RawExpected: TypeAlias = tuple[list[int], torch.dtype | None, torch.device | None]
 RawOperand: TypeAlias = tuple[int, int] | tuple[int, tuple[int, int]] | list[RawExpected | None] | None

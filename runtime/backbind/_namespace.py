@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
@@ -75,9 +74,8 @@ def binding_name(node: object) -> str:
 
 def suggestion(name: str) -> str:
     """``, did you mean 'MulBackward0'?`` for the nearest name, or nothing."""
-    same = [known for known in _OPERATORS if known.lower() == name.lower()]
-    near = same or difflib.get_close_matches(name, _OPERATORS, n=1)
-    return f", did you mean {near[0]!r}?" if near else ""
+    near = _C.nearest_name(name, list(_OPERATORS))
+    return "" if near is None else f", did you mean {near!r}?"
 
 
 class _Namespace(ModuleType):

@@ -230,9 +230,12 @@ def test_mistakes_in_the_derivatives_are_reported_with_their_places(
         (("--diff", "file"), "'file' is not a wheel: File is not a zip file"),
         (
             ("--only", "MulBackwrd0"),
-            "torch 2.13.0 has no node 'MulBackwrd0'\nhint: did you mean MulBackward0?",
+            "torch 2.13.0 has no node 'MulBackwrd0'\nhint: did you mean 'MulBackward0'?",
         ),
-        (("--only", "mul"), "torch 2.13.0 has no node 'mul'\nhint: did you mean MulBackward0, MulBackward1?"),
+        (
+            ("--only", "mul"),
+            "torch 2.13.0 has no node 'mul'\nhint: did you mean 'MulBackward0', 'MulBackward1'?",
+        ),
         (("--only", "frobnicate"), "torch 2.13.0 has no node 'frobnicate'"),
         (("--out", "file"), "cannot write"),
     ],

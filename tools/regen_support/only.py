@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from codegen import names
 from codegen.output import MANIFEST
-from codegen.parse.nearest import nearest_name
+from codegen.parse.nearest import did_you_mean, did_you_mean_one_of
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.outcome import Outcome
 
@@ -63,10 +63,10 @@ def _slice(text: str, first: str, ends: tuple[str, ...]) -> str:
 
 def _unknown(node: str, known: list[str], version: str) -> str:
     message = f"torch {version} has no node '{node}'"
-    near = nearest_name(node, known)
-    if near is None:
+    hint = did_you_mean(node, known)
+    if hint is None:
         # People also ask by the operator: mul -> MulBackward0.
         plain = node.replace("_", "").lower()
         begin = [name for name in known if name.lower().startswith(f"{plain}backward")]
-        near = ", ".join(f"{name}" for name in begin[:5]) or None
-    return message if near is None else f"{message}\nhint: did you mean {near}?"
+        hint = did_you_mean_one_of(begin[:5]) if begin else None
+    return message if hint is None else f"{message}\nhint: {hint}"
