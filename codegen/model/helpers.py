@@ -1,7 +1,8 @@
 """What is known of the helper functions that formulas call.
 
 `HELPERS` are those that this project brings, because torch keeps its own of that name to itself. They are written in
-``csrc/formulas``; a test holds the table against the headers there.
+``csrc/formulas``; tests hold the table against the headers there, and each claim against what the helper is seen to do
+(tests/ops/test_claims_about_helpers.py).
 """
 
 from __future__ import annotations

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-import torch
-from torch.autograd.profiler import profile
 
 from tests.conftest import REPOSITORY
+from tests.ops.called_operators import operator_name, outermost, recorded
 from tests.ops.node_set import NODE_SET, NodeCase
 from tests.ops.test_helpers_in_every_mode import HELPED, TRACED_SIZES
 
@@ -23,26 +21,10 @@ KNOWN: dict[str, set[str]] = {
 }
 """By the name of the node."""
 
-COMPOSITE = {"conj", "contiguous", "reshape", "reshape_as", "size", "sym_size"}
-"""Operators that autograd looks into."""
-
-
-def _called(event: Any) -> Iterator[str]:
-    """The operators that autograd sees inside an event."""
-    for child in event.cpu_children:
-        name = child.name.removeprefix("aten::")
-        if name != child.name:
-            yield name
-        if name == child.name or name in COMPOSITE:
-            yield from _called(child)
-
 
 def _assert_known(node: str, call: Callable[[], object]) -> None:
-    with profile() as events, torch.profiler.record_function("the call"):
-        call()
-    outermost = next(event for event in events.function_events if event.name == "the call")
-    called = set(_called(outermost))
-    assert called <= KNOWN[node], f"{node} calls {sorted(called - KNOWN[node])} beside what is known"
+    called = {operator_name(event) for event in outermost(recorded(call))}
+    assert called <= KNOWN[node], f"{node} calls {called - KNOWN[node]} beside what is known"
 
 
 def test_there_are_lists() -> None:
