@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import names
-from ..model.helpers import ASK_REQUIRES_GRAD
+from ..model.asked_inputs import asked_inputs
 from ..model.node import Formula, Mode, NodeSpec, SavedValue
-from ..parse.expression import Call, Expression, Member, Name, walk
 from .preconditions import check_statements
 
 _COLUMNS = 110
@@ -79,7 +78,6 @@ class NodeView:
     formulas_name: str
     step: str
     has_step: bool
-    """Whether a live node can be run by its formulas: it is inline, and neither takes nor saves lists of tensors."""
     step_keys: str
     """The class that leaves dispatch keys out meanwhile."""
     step_operators: tuple[str, ...]
@@ -100,9 +98,8 @@ class NodeView:
 def view_node(node: NodeSpec) -> NodeView:
     """The view of one node."""
     is_inline = node.choice.mode is Mode.INLINE
-    has_step = is_inline and not _has_lists(node)
     tensors = tuple(saved for saved in node.saved if saved.type.is_tensor)
-    asked = _asked_inputs(node)
+    asked = asked_inputs(node)
     return NodeView(
         name=node.name,
         schema=node.schema,
@@ -154,9 +151,9 @@ def view_node(node: NodeSpec) -> NodeView:
         formulas=tuple(_view_formula(node, formula) for formula in _in_order(node)) if is_inline else (),
         formulas_name=names.formulas(node.name),
         step=names.step(node.name),
-        has_step=has_step,
+        has_step=node.has_step,
         step_keys=node.step_keys.value,
-        step_operators=node.step_operators if has_step else (),
+        step_operators=node.step_operators if node.has_step else (),
         step_operators_name=names.step_operators(node.name),
         step_reads=tuple(
             f"const Tensor* {saved.variable} = torch_private::saved_tensor(node.{saved.field});"
@@ -180,40 +177,6 @@ def rule_lines(node: NodeSpec) -> tuple[str, ...]:
         text = " ".join(formula.written.split())
         lines.append(f"  {', '.join(formula.inputs)}: {text}")
     return tuple(lines)
-
-
-def _asked_inputs(node: NodeSpec) -> dict[str, int]:
-    """Saved inputs that a formula asks whether they require grad, each with its place among the inputs."""
-    positions = {one.name: position for position, one in enumerate(node.inputs)}
-    asked = (
-        _asked(expression)
-        for formula in node.formulas
-        for expression, _, _ in walk(formula.parsed.root)
-        if isinstance(expression, Call)
-    )
-    return {
-        name.path[-1]: positions[name.path[-1]]
-        for name in asked
-        if isinstance(name, Name) and name.path[-1] in positions
-    }
-
-
-def _asked(call: Call) -> Expression | None:
-    """What the call asks whether it requires grad: itself, or a helper that is known to ask."""
-    function = call.function
-    if isinstance(function, Member) and function.name == "requires_grad":
-        return function.receiver
-    if isinstance(function, Name) and function.plain in ASK_REQUIRES_GRAD:
-        return call.arguments[ASK_REQUIRES_GRAD[function.plain]]
-    return None
-
-
-def _has_lists(node: NodeSpec) -> bool:
-    return (
-        node.gradient_count is None
-        or any(one.is_list for one in node.inputs)
-        or any(saved.type.is_tensor and saved.type.key != "tensor" for saved in node.saved)
-    )
 
 
 def _edge_count(node: NodeSpec) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from .. import names
 from ..installed.operators import Operators
 from ..installed.torchgen_adapter import Derivatives, NodeRecord, SavedRecord
-from .called_operators import called_operators
 from .mode import LinkFacts, choose_mode
 from .node import (
     Argument,
@@ -21,7 +20,6 @@ from .node import (
     Output,
     SavedValue,
     Skipped,
-    StepKeys,
 )
 from .saved_types import saved_type_of
 from .step_keys import step_keys
@@ -81,7 +79,7 @@ def _build_node(
         choice = ModeChoice(Mode.DELEGATE, "asked for on the command line")
     else:
         choice = choose_mode(formulas, inputs, record.origin == "foreach", facts)
-    keys = step_keys(formulas, operators)
+    keys, called = step_keys(formulas, operators)
     return NodeSpec(
         name=record.node,
         operator=record.operator,
@@ -98,7 +96,7 @@ def _build_node(
         choice=choice,
         struct=f"{STRUCTS}::{record.node}",
         step_keys=keys,
-        step_operators=() if keys is StepKeys.ALL else called_operators(formulas, operators) or (),
+        step_operators=called,
     )
 
 

@@ -189,6 +189,16 @@ class NodeSpec:
         """Whether a formula gives the gradient of one element of a list: ``grads[i] * other[i]``."""
         return self.origin == "foreach" or any(formula.parsed.uses("i") for formula in self.formulas)
 
+    @property
+    def has_step(self) -> bool:
+        """Whether a live node can be run by its formulas: it is inline, with no list of tensors coming in or saved."""
+        return (
+            self.choice.mode is Mode.INLINE
+            and self.gradient_count is not None
+            and not any(one.is_list for one in self.inputs)
+            and not any(saved.type.is_list for saved in self.saved)
+        )
+
     def readers(self, saved: SavedValue) -> tuple[int, ...]:
         """The positions of the inputs whose formula reads a saved value."""
         positions = {one.name: position for position, one in enumerate(self.inputs)}

@@ -40,10 +40,18 @@ _FRESH: _Allowed = frozenset({StepKeys.BELOW_VIEWS})
 _ANY: _Allowed = _VIEW | _FRESH
 
 
-def step_keys(formulas: Collection[Formula], operators: Operators) -> StepKeys:
-    """The fewest keys under which all formulas of a node give what they give with all of them."""
-    if called_operators(formulas, operators) is None:
-        return StepKeys.ALL
+def step_keys(formulas: Collection[Formula], operators: Operators) -> tuple[StepKeys, tuple[str, ...]]:
+    """The fewest keys under which all formulas of a node give what they give with all of them.
+
+    With them come the operators whose kernels for the other keys are then left out, by name without overload: a step
+    may run so while these kernels are torch's own. With all keys nothing is left out.
+    """
+    called = called_operators(formulas, operators)
+    keys = StepKeys.ALL if called is None else _fewest_keys(formulas, operators)
+    return keys, (called or ()) if keys is not StepKeys.ALL else ()
+
+
+def _fewest_keys(formulas: Collection[Formula], operators: Operators) -> StepKeys:
     allowed = _ANY
     for formula in formulas:
         allowed &= _allowed(formula.parsed.root, operators)

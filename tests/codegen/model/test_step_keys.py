@@ -75,4 +75,22 @@ def operators(installed_torch: TorchInstall) -> Operators:
 )
 def test_keys_by_kind(formulas: list[str], expected: StepKeys, operators: Operators) -> None:
     made = [Formula((f"input{i}",), text, text, 1) for i, text in enumerate(formulas)]
-    assert step_keys(made, operators) is expected
+    keys, _ = step_keys(made, operators)
+    assert keys is expected
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        ("gelu_backward(grad, self, approximate)", {"gelu_backward"}),
+        ("grad.transpose(dim0, dim1).squeeze(dim)", {"transpose", "squeeze"}),
+        ("maybe_multiply(grad, alpha)", {"mul"}),
+        ("grad", set()),
+        # With all keys nobody's kernel is left out.
+        ("(grad * result).t()", set()),
+        ("cummaxmin_backward(grad, self, indices, dim)", set()),
+    ],
+)
+def test_operators_beneath_the_keys(formula: str, expected: set[str], operators: Operators) -> None:
+    _, called = step_keys([Formula(("self",), formula, formula, 1)], operators)
+    assert set(called) == expected
