@@ -13,7 +13,7 @@ from ..parse.report import Report
 from ..parse.span import SourceFile, SourceText
 from .calls import describe_saved, read_call
 from .checks import Kind
-from .rules import Exceptions, derived_preconditions
+from .rules import Exemptions, derived_preconditions
 from .table import Entry, read_table
 
 TORCH_TABLE = Path(__file__).with_name("torch.yaml")
@@ -27,7 +27,7 @@ TORCH_TABLE_NAME = "codegen/preconditions/torch.yaml"
 class _Stated:
     """What a table says of one node."""
 
-    exceptions: Exceptions = field(default_factory=Exceptions)
+    exemptions: Exemptions = field(default_factory=Exemptions)
     preconditions: tuple[Precondition, ...] = ()
 
 
@@ -41,7 +41,7 @@ def add_preconditions(model: Model, source: SourceFile, report: Report) -> Model
 
 def _with_preconditions(node: NodeSpec, stated: Mapping[str, _Stated]) -> NodeSpec:
     of_node = stated.get(node.name, _Stated())
-    derived = derived_preconditions(node, of_node.exceptions)
+    derived = derived_preconditions(node, of_node.exemptions)
     return replace(node, preconditions=(*derived, *of_node.preconditions))
 
 
@@ -96,7 +96,7 @@ def _operator_names(node: NodeSpec) -> tuple[str, str]:
 
 def _state(entry: Entry, nodes: Sequence[NodeSpec], report: Report) -> dict[str, _Stated]:
     """What an entry says of each of its nodes. A mistake is reported for the first node for which it is one."""
-    exceptions = Exceptions(
+    exemptions = Exemptions(
         _saved_names(entry.optional, Kind.TENSOR, nodes, report),
         _saved_names(entry.exact_length, Kind.LENGTH, nodes, report),
         _saved_names(entry.may_be_empty, Kind.LENGTH, nodes, report),
@@ -108,7 +108,7 @@ def _state(entry: Entry, nodes: Sequence[NodeSpec], report: Report) -> dict[str,
             if precondition is None:
                 break
             preconditions[node.name].append(precondition)
-    return {name: _Stated(exceptions, tuple(checks)) for name, checks in preconditions.items()}
+    return {name: _Stated(exemptions, tuple(checks)) for name, checks in preconditions.items()}
 
 
 def _saved_names(

@@ -39,7 +39,7 @@ _DIMENSIONS = ("integer", "optional_integer", "integer_list", "optional_integer_
 
 
 @dataclass(frozen=True)
-class Exceptions:
+class Exemptions:
     """The saved values of a node for which a rule does not hold, by name; a table says so (``torch.yaml``)."""
 
     optional: Set[str] = frozenset()
@@ -47,14 +47,14 @@ class Exceptions:
     may_be_empty: Set[str] = frozenset()
 
 
-def derived_preconditions(node: NodeSpec, exceptions: Exceptions) -> Iterator[Precondition]:
+def derived_preconditions(node: NodeSpec, exemptions: Exemptions) -> Iterator[Precondition]:
     """The checks of one node, in the order in which they are made."""
     yield from _gradient_count(node)
     yield from _list_lengths(node)
     yield from _sizes_with_strides(node)
-    yield from _fixed_lengths(node, exceptions)
+    yield from _fixed_lengths(node, exemptions)
     yield from _numbers(node)
-    yield from _defined(node, exceptions)
+    yield from _defined(node, exemptions)
 
 
 def _gradient_count(node: NodeSpec) -> Iterator[Precondition]:
@@ -99,7 +99,7 @@ def _sizes_with_strides(node: NodeSpec) -> Iterator[Precondition]:
             yield Precondition("same_length", (Length(sizes), Length(strides)))
 
 
-def _fixed_lengths(node: NodeSpec, exceptions: Exceptions) -> Iterator[Precondition]:
+def _fixed_lengths(node: NodeSpec, exemptions: Exemptions) -> Iterator[Precondition]:
     """Lists of numbers whose length the forward's schema fixes, as in ``int[2] stride``."""
     for saved in node.saved:
         if saved.type.key not in ("integer_list", "sym_int_list") or saved.expression != saved.name:
@@ -107,8 +107,8 @@ def _fixed_lengths(node: NodeSpec, exceptions: Exceptions) -> Iterator[Precondit
         # int[1] only says that a single number may stand for a list.
         found = re.search(rf"[iI]nt\[([2-9])\] {re.escape(saved.name)}(=\[\])?(?!\w)", node.forward_schema)
         if found is not None:
-            may_be_single = saved.name not in exceptions.exact_length
-            may_be_empty = found[2] is not None or saved.name in exceptions.may_be_empty
+            may_be_single = saved.name not in exemptions.exact_length
+            may_be_empty = found[2] is not None or saved.name in exemptions.may_be_empty
             operands = Length(saved.name), Literal(found[1]), _flag(may_be_single), _flag(may_be_empty)
             yield Precondition("fixed_length", operands)
 
@@ -136,10 +136,10 @@ def _rank(node: NodeSpec) -> Operand | None:
     return None
 
 
-def _defined(node: NodeSpec, exceptions: Exceptions) -> Iterator[Precondition]:
+def _defined(node: NodeSpec, exemptions: Exemptions) -> Iterator[Precondition]:
     """Tensors that the formula of a wanted gradient reads, where the forward always has them."""
     types = {one.name: one.type for one in parse_schema(node.forward_schema).arguments}
-    exempt = exceptions.optional | _kept_on_condition(node)
+    exempt = exemptions.optional | _kept_on_condition(node)
     for saved in node.saved:
         if saved.type.key != "tensor" or saved.name in exempt or not node.readers(saved):
             continue

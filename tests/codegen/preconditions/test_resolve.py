@@ -11,7 +11,7 @@ from codegen.model.node import Model, NodeSpec
 from codegen.parse.report import Report
 from codegen.parse.span import SourceFile
 from codegen.preconditions import add_preconditions
-from codegen.preconditions.rules import Exceptions, derived_preconditions
+from codegen.preconditions.rules import Exemptions, derived_preconditions
 
 
 def with_table(model: Model, text: str) -> dict[str, NodeSpec]:
@@ -25,12 +25,12 @@ def with_table(model: Model, text: str) -> dict[str, NodeSpec]:
 
 def stated(node: NodeSpec) -> list[str]:
     """The checks behind those that follow by rule."""
-    return list(check_statements(node)[len(list(derived_preconditions(node, Exceptions()))) :])
+    return list(check_statements(node)[len(list(derived_preconditions(node, Exemptions()))) :])
 
 
 def test_without_a_table_there_are_the_rules(model: Model) -> None:
     for node in with_table(model, "").values():
-        assert node.preconditions == tuple(derived_preconditions(node, Exceptions()))
+        assert node.preconditions == tuple(derived_preconditions(node, Exemptions()))
 
 
 @pytest.mark.parametrize(
