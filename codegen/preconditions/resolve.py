@@ -49,33 +49,36 @@ def _assign(
     entries: Sequence[Entry], nodes: Sequence[NodeSpec], report: Report
 ) -> list[tuple[Entry, list[NodeSpec]]]:
     """The nodes of each entry. What is said of one overload takes the place of what is said of all."""
-    named = {node.name: _operator_names(node) for node in nodes if _can_be_named(node)}
-    known = {name for names in named.values() for name in names}
-    derived = {name for node in nodes for name in _operator_names(node)} - known
-    indices: dict[str, int] = {}
+    by_name = _entries_by_name(entries, nodes, report)
+    assigned: list[tuple[Entry, list[NodeSpec]]] = [(entry, []) for entry in entries]
+    for node in filter(_can_be_named, nodes):
+        found = next((by_name[name] for name in _operator_names(node) if name in by_name), None)
+        if found is not None:
+            assigned[found][1].append(node)
+    return assigned
+
+
+def _entries_by_name(entries: Sequence[Entry], nodes: Sequence[NodeSpec], report: Report) -> dict[str, int]:
+    """The position of the entry that names an operator."""
+    known = {name for node in nodes if _can_be_named(node) for name in _operator_names(node)}
+    others = {name for node in nodes for name in _operator_names(node)} - known
+    found: dict[str, int] = {}
     places: dict[str, SourceText] = {}
-    for index, entry in enumerate(entries):
+    for position, entry in enumerate(entries):
         for operator in entry.operators:
             name = operator.text
             if name in places:
                 hint = f"the other one is at line {places[name].span.line}; put the two together"
                 report.error(operator.span, f"'{name}' stands in two entries", hint)
-            elif name in derived:
-                report.error(
-                    operator.span, f"an entry cannot name '{name}': torch derives its formulas from others"
-                )
+            elif name in others:
+                message = f"an entry cannot name '{name}': its nodes are for lists or for a dispatch key"
+                report.error(operator.span, message)
             elif name not in known:
-                report.error(
-                    operator.span, f"no operator '{name}' has derivatives", did_you_mean(name, known)
-                )
+                message = f"no operator '{name}' has derivatives"
+                report.error(operator.span, message, did_you_mean(name, known))
             else:
-                indices[name], places[name] = index, operator
-    assigned: list[tuple[Entry, list[NodeSpec]]] = [(entry, []) for entry in entries]
-    for node in nodes:
-        found = next((indices[name] for name in named.get(node.name, ()) if name in indices), None)
-        if found is not None:
-            assigned[found][1].append(node)
-    return assigned
+                found[name], places[name] = position, operator
+    return found
 
 
 def _can_be_named(node: NodeSpec) -> bool:
