@@ -4,10 +4,8 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
-#include <c10/core/GradMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
-#include <torch/csrc/autograd/forward_grad.h>
 
 namespace backbind {
 
@@ -15,13 +13,6 @@ bool has_active_modes() {
   const auto included = c10::impl::tls_local_dispatch_key_set().included_;
   return !(included - c10::default_included_set).empty() || c10::impl::dispatch_mode_enabled() ||
          at::impl::torch_function_mode_enabled() || at::hasCallbacks();
-}
-
-// Whatever changes this during a backward is foreign code, behind which it is undone.
-bool can_skip_autograd_keys() {
-  const auto excluded = c10::impl::tls_local_dispatch_key_set().excluded_;
-  return !at::GradMode::is_enabled() && !has_active_modes() && (excluded - c10::default_excluded_set).empty() &&
-         torch::autograd::ForwardADLevel::try_get_by_idx(0) == nullptr;
 }
 
 ThreadModes::ThreadModes() {

@@ -13,10 +13,6 @@ namespace backbind {
 // Whether something in this thread wants to see calls of operators: a mode, a transform, a tracer, a profiler.
 bool has_active_modes();
 
-// Whether operators may be called below autograd's dispatch keys, as far as modes decide it: no graph is built, no mode
-// is active, and the caller has not left out these keys already, so that leaving them out is for us to do.
-bool can_skip_autograd_keys();
-
 // A picture of the modes, to see whether foreign code has left them as they were. Stacks of modes are told by their
 // heights. What Python code keeps in a thread for itself is not part of it.
 struct ThreadModes {

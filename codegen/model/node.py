@@ -34,8 +34,8 @@ class StepKeys(Enum):
     """Those of autograd."""
     BELOW_AUTOGRAD_IF_CONTIGUOUS = "BelowAutogradIfContiguous"
     """Those of autograd, if the gradients are contiguous."""
-    BELOW_VIEWS = "BelowViews"
-    """Those of autograd, and that of in-place operations and views."""
+    BELOW_AD_INPLACE_OR_VIEW = "BelowADInplaceOrView"
+    """Those of autograd, and ADInplaceOrView, that of in-place operations and views."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ _Allowed = frozenset[StepKeys]
 _NONE: _Allowed = frozenset()
 _RESHAPED: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS})
 _VIEW: _Allowed = frozenset({StepKeys.BELOW_AUTOGRAD}) | _RESHAPED
-_FRESH: _Allowed = frozenset({StepKeys.BELOW_VIEWS})
+_FRESH: _Allowed = frozenset({StepKeys.BELOW_AD_INPLACE_OR_VIEW})
 _ANY: _Allowed = _VIEW | _FRESH
 
 
@@ -55,7 +55,7 @@ def _fewest_keys(formulas: Collection[Formula], operators: Operators) -> StepKey
     allowed = _ANY
     for formula in formulas:
         allowed &= _allowed(formula.parsed.root, operators)
-    for keys in (StepKeys.BELOW_VIEWS, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS):
+    for keys in (StepKeys.BELOW_AD_INPLACE_OR_VIEW, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS):
         if keys in allowed:
             return keys
     return StepKeys.ALL

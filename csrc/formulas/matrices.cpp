@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "formulas/formulas.h"
-#include "formulas/unseen.h"
+#include "formulas/intermediates.h"
 
 namespace backbind::formulas {
 
@@ -28,8 +28,8 @@ Tensor mm_mat1_backward(const Tensor& grad, const Tensor& mat2, c10::SymIntArray
       are_strided({grad.layout(), mat2.layout(), mat1_layout}) && is_column_major(mat1_sizes, mat1_strides);
   Tensor product;
   {
-    const Unseen unseen;
-    product = transposes ? conjugate(mat2).mm(unseen.transposed(grad)) : grad.mm(conjugate(unseen.transposed(mat2)));
+    const SkipADInplaceOrView keys;
+    product = transposes ? conjugate(mat2).mm(transposed(grad, keys)) : grad.mm(conjugate(transposed(mat2, keys)));
   }
   return maybe_multiply(transposes ? product.t() : product, alpha.conj());
 }
@@ -40,8 +40,8 @@ Tensor mm_mat2_backward(const Tensor& grad, const Tensor& mat1, c10::SymIntArray
       are_strided({grad.layout(), mat1.layout(), mat2_layout}) && is_column_major(mat2_sizes, mat2_strides);
   Tensor product;
   {
-    const Unseen unseen;
-    product = transposes ? unseen.transposed(grad).mm(conjugate(mat1)) : conjugate(unseen.transposed(mat1)).mm(grad);
+    const SkipADInplaceOrView keys;
+    product = transposes ? transposed(grad, keys).mm(conjugate(mat1)) : conjugate(transposed(mat1, keys)).mm(grad);
   }
   return maybe_multiply(transposes ? product.t() : product, alpha.conj());
 }

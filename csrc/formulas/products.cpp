@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 
 #include "formulas/formulas.h"
-#include "formulas/unseen.h"
+#include "formulas/intermediates.h"
 
 namespace backbind::formulas {
 
@@ -35,43 +35,43 @@ at::Tensor handle_r_to_c(ScalarType input_type, Tensor gradient) {
 
 Tensor maybe_multiply(const Tensor& tensor, const Scalar& factor) {
   if (is_neutral(factor)) return tensor;
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   return tensor * factor;
 }
 
 Tensor mul_tensor_backward(const Tensor& grad, const Tensor& other, ScalarType self_type) {
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   return handle_r_to_c(self_type, grad * conjugate(other));
 }
 
 Tensor mul_tensor_backward(const Tensor& grad, const Scalar& other, ScalarType self_type) {
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   return handle_r_to_c(self_type, grad * other.conj());
 }
 
 Tensor div_tensor_self_backward(const Tensor& grad, const Tensor& other, ScalarType self_type,
                                 const std::optional<std::string_view>& rounding_mode) {
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   if (rounding_mode.has_value()) return at::zeros_like(grad, grad.options().dtype(self_type));
   return handle_r_to_c(self_type, grad / conjugate(other));
 }
 
 Tensor div_tensor_self_backward(const Tensor& grad, const Scalar& other, ScalarType self_type,
                                 const std::optional<std::string_view>& rounding_mode) {
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   if (rounding_mode.has_value()) return at::zeros_like(grad, grad.options().dtype(self_type));
   return handle_r_to_c(self_type, grad / other.conj());
 }
 
 Tensor div_tensor_other_backward(const Tensor& grad, const Tensor& self, const Tensor& other,
                                  const std::optional<std::string_view>& rounding_mode) {
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   if (rounding_mode.has_value()) return at::zeros_like(grad, grad.options().dtype(other.scalar_type()));
   return handle_r_to_c(other.scalar_type(), -grad * conjugate((self / other) / other));
 }
 
 Tensor pow_backward(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
-  const Unseen unseen;
+  const SkipADInplaceOrView keys;
   // The zeroth power is one everywhere, also where the power below it is infinite.
   if (exponent.equal(0)) return at::zeros_like(self, LEGACY_CONTIGUOUS_MEMORY_FORMAT);
   const Tensor slope = self.pow(inexact(exponent, /*less=*/1.0)) * inexact(exponent);

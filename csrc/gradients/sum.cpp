@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "nodes/step.h"
+#include "nodes/autograd_keys.h"
 #include "torch_private.h"
 
 namespace backbind {
@@ -30,14 +30,14 @@ void add_to_buffer(at::Tensor& buffer, at::Tensor&& gradient, torch::autograd::N
 }
 
 void add_to_buffer_below_autograd(at::Tensor& buffer, at::Tensor&& gradient, torch::autograd::Node* consumer) {
-  if (!is_ordinary(buffer) || !is_ordinary(gradient) || buffer.scalar_type() != gradient.scalar_type() ||
+  if (!is_plain_dense(buffer) || !is_plain_dense(gradient) || buffer.scalar_type() != gradient.scalar_type() ||
       torch_private::has_python_object(buffer)) {
     add_to_buffer(buffer, std::move(gradient), consumer);
   } else if (is_reused(buffer)) {
     const BelowAutograd keys;
     buffer.add_(gradient);
   } else {
-    const BelowViews keys;
+    const BelowADInplaceOrView keys;
     buffer = buffer + gradient;
   }
 }

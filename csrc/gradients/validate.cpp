@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "nodes/step.h"
+#include "nodes/autograd_keys.h"
 
 namespace backbind {
 
@@ -43,7 +43,7 @@ bool has_sizes(const at::Tensor& gradient, c10::SymIntArrayRef expected) {
 // it was not, or where that is not all there is to it.
 bool reduce_grad(at::Tensor& gradient, c10::SymIntArrayRef expected) {
   const auto sizes = gradient.sizes();
-  if (expected.empty() || sizes.size() < expected.size() || !is_ordinary(gradient)) return false;
+  if (expected.empty() || sizes.size() < expected.size() || !is_plain_dense(gradient)) return false;
   const size_t leading = sizes.size() - expected.size();
   c10::DimVector shape;
   c10::DimVector summed;
@@ -60,7 +60,7 @@ bool reduce_grad(at::Tensor& gradient, c10::SymIntArrayRef expected) {
     summed.push_back(static_cast<int64_t>(i));
   }
   {
-    const BelowViews keys;
+    const BelowADInplaceOrView keys;
     gradient = gradient.sum(summed, /*keepdim=*/true);
   }
   if (leading > 0) {

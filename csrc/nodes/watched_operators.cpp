@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kNamespace = "aten::";
 
-// What formulas::Unseen calls past the dispatcher, so that kernels of the CPU are left out too.
+// What formulas::transposed calls past the dispatcher, so that kernels of the CPU are left out too.
 constexpr std::array<std::string_view, 2> kCalledDirectly = {"t", "transpose"};
 
 // Of torch, by the name without namespace and overload.

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "formulas/unseen.h"
+#include "nodes/autograd_keys.h"
 #include "nodes/memory.h"
 
 namespace backbind {
@@ -56,7 +56,7 @@ variable_list run_without_autocast(const Binding& binding, Binding::Apply apply,
     without_autocast.emplace(c10::autocast_dispatch_keyset);
   }
   // Below a step, a kernel of somebody's own may call operators.
-  const formulas::StepScope outside_of_steps(false);
+  const StepScope outside_of_steps(false);
   check_memory(binding, grads, arguments);
   try {
     return apply(grads, arguments);

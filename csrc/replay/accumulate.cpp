@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/utils/grad_layout_contract.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include "nodes/step.h"
+#include "nodes/autograd_keys.h"
 #include "torch_private.h"
 
 namespace backbind {
@@ -15,10 +15,10 @@ using torch::autograd::AutogradMeta;
 
 namespace {
 
-// Whether it is a leaf that wants a gradient, and as ordinary as that of which AccumulateGrad was made.
+// Whether it is a leaf that wants a gradient, and still such a one as AccumulateGrad was made for.
 bool is_plain_leaf(const at::Tensor& variable, const AutogradMeta* meta) {
   return meta != nullptr && meta->requires_grad_ && !meta->is_view_ && meta->grad_fn_ == nullptr &&
-         is_ordinary(variable);
+         is_plain_dense(variable);
 }
 
 // Whether nobody else will ever see it, so that the leaf can have it as its own.
@@ -30,7 +30,7 @@ bool is_ours_alone(const at::Tensor& gradient) {
 
 bool accumulate(torch::autograd::Node& node, at::Tensor& gradient) {
   const at::Tensor& variable = static_cast<AccumulateGrad&>(node).variable;
-  if (!gradient.defined() || !variable.defined() || !is_ordinary(gradient)) return false;
+  if (!gradient.defined() || !variable.defined() || !is_plain_dense(gradient)) return false;
   AutogradMeta* meta = torch::autograd::impl::get_autograd_meta(variable);
   if (!is_plain_leaf(variable, meta)) return false;
   const torch_private::NodeLock lock(node);
@@ -42,7 +42,7 @@ bool accumulate(torch::autograd::Node& node, at::Tensor& gradient) {
     sum = std::move(gradient);
     return true;
   }
-  if (!is_ordinary(sum) || !torch::autograd::utils::obeys_layout_contract(sum, variable)) return false;
+  if (!is_plain_dense(sum) || !torch::autograd::utils::obeys_layout_contract(sum, variable)) return false;
   {
     const BelowAutograd keys;
     sum.add_(gradient);

@@ -8,7 +8,7 @@ namespace backbind {
 
 // Does what the AccumulateGrad `node` would do with `gradient`, and takes it: hands it to a leaf that has none, or adds
 // it in place. Returns false, and has done nothing, where more than that is to be decided: hooks, copies, layouts, any
-// tensor out of the ordinary. No graph is being built and nobody watches.
+// tensor that is no plain dense one. No graph is being built and no mode is active.
 bool accumulate(torch::autograd::Node& node, at::Tensor& gradient);
 
 }  // namespace backbind

@@ -13,6 +13,7 @@
 
 #include "gradients/validate.h"
 #include "hooks/node_hooks.h"
+#include "nodes/autograd_keys.h"
 #include "replay/accumulate.h"
 #include "replay/foreign_kernels.h"
 #include "replay/input_buffers.h"
@@ -221,7 +222,7 @@ class Replay {
   // kCall, kValidateGrads, kRelease and kAddToBuffer below autograd's dispatch keys. Returns whether it could be done.
   bool run_formulas(const Step& step, Node& node) {
     const auto gradients = buffers_.of(step);
-    if (!std::all_of(gradients.begin(), gradients.end(), is_ordinary)) return false;
+    if (!std::all_of(gradients.begin(), gradients.end(), is_plain_dense)) return false;
     const std::span<at::Tensor> results(workspace_.data(), step.num_edges);
     if (!step.binding->step(node, {gradients, plan_.needs_input_grad_of(step), results})) return false;
     for (at::Tensor& gradient : gradients) gradient.reset();

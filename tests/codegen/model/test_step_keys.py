@@ -9,7 +9,7 @@ from codegen.installed.operators import Operators, load_operators
 from codegen.model.node import Formula, StepKeys
 from codegen.model.step_keys import step_keys
 
-ALL, BELOW_AUTOGRAD, BELOW_VIEWS = StepKeys.ALL, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_VIEWS
+ALL, BELOW_AUTOGRAD, BELOW_AD_INPLACE_OR_VIEW = StepKeys.ALL, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_AD_INPLACE_OR_VIEW
 IF_CONTIGUOUS = StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS
 
 
@@ -22,17 +22,17 @@ def operators(installed_torch: TorchInstall) -> Operators:
     ("formulas", "expected"),
     [
         # Made by one operator.
-        (["gelu_backward(grad, self, approximate)"], BELOW_VIEWS),
-        (["grad * result"], BELOW_VIEWS),
-        (["-grad"], BELOW_VIEWS),
-        (["grad.masked_fill(mask, 0)"], BELOW_VIEWS),
+        (["gelu_backward(grad, self, approximate)"], BELOW_AD_INPLACE_OR_VIEW),
+        (["grad * result"], BELOW_AD_INPLACE_OR_VIEW),
+        (["-grad"], BELOW_AD_INPLACE_OR_VIEW),
+        (["grad.masked_fill(mask, 0)"], BELOW_AD_INPLACE_OR_VIEW),
         # Whatever the way to that operator.
-        (["at::gelu_backward(grad.t(), self.reshape_symint(self_sym_sizes), approximate)"], BELOW_VIEWS),
-        (["grad / self.conj()"], BELOW_VIEWS),
+        (["at::gelu_backward(grad.t(), self.reshape_symint(self_sym_sizes), approximate)"], BELOW_AD_INPLACE_OR_VIEW),
+        (["grad / self.conj()"], BELOW_AD_INPLACE_OR_VIEW),
         # Nothing made at all.
-        (["grad"], BELOW_VIEWS),
-        (["grads[1]"], BELOW_VIEWS),
-        (["maybe_multiply(grad, alpha)"], BELOW_VIEWS),
+        (["grad"], BELOW_AD_INPLACE_OR_VIEW),
+        (["grads[1]"], BELOW_AD_INPLACE_OR_VIEW),
+        (["maybe_multiply(grad, alpha)"], BELOW_AD_INPLACE_OR_VIEW),
         # A view of what came in or was made.
         (["grad.t()"], BELOW_AUTOGRAD),
         (["grad.transpose(dim0, dim1).squeeze(dim)"], BELOW_AUTOGRAD),
@@ -54,16 +54,16 @@ def operators(installed_torch: TorchInstall) -> Operators:
         # Changed in place.
         (["grad.clone().mul_(2)"], ALL),
         # Of several ways, or for several inputs: what all allow.
-        (["self.defined() ? grad * self : grad"], BELOW_VIEWS),
-        (["grad.defined() ? gelu_backward(grad, self, none) : Tensor()"], BELOW_VIEWS),
+        (["self.defined() ? grad * self : grad"], BELOW_AD_INPLACE_OR_VIEW),
+        (["grad.defined() ? gelu_backward(grad, self, none) : Tensor()"], BELOW_AD_INPLACE_OR_VIEW),
         (
             [
                 "grad.defined() ? native_layer_norm_backward(grad, a, b, c, d, e, f, m) : std::tuple<Tensor, Tensor>()"
             ],
-            BELOW_VIEWS,
+            BELOW_AD_INPLACE_OR_VIEW,
         ),
         (["self.defined() ? grad * self : grad.t()"], ALL),
-        (["grad", "-grad"], BELOW_VIEWS),
+        (["grad", "-grad"], BELOW_AD_INPLACE_OR_VIEW),
         (["grad", "grad.t()"], BELOW_AUTOGRAD),
         (["grad * self", "grad.t()"], ALL),
         (

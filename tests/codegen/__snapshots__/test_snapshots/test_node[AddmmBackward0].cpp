@@ -66,10 +66,10 @@ bool AddmmBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   const torch_private::NodeLock lock(base);
   const Tensor* mat1 = torch_private::saved_tensor(node.mat1_);
   const Tensor* mat2 = torch_private::saved_tensor(node.mat2_);
-  if (!are_ordinary({mat1, mat2})) return false;
+  if (!are_plain_dense({mat1, mat2})) return false;
   const BelowAutograd keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  AddmmBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.alpha, node.beta, *mat1, node.mat1_layout, node.mat1_sym_sizes, node.mat1_sym_strides, *mat2, node.mat2_layout, node.mat2_sym_sizes, node.mat2_sym_strides);
+  const StepScope scope(keys.leave_out_autograd());
+  AddmmBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0, frame.needs_input_grad[1] != 0, frame.needs_input_grad[2] != 0}, node.alpha, node.beta, *mat1, node.mat1_layout, node.mat1_sym_sizes, node.mat1_sym_strides, *mat2, node.mat2_layout, node.mat2_sym_sizes, node.mat2_sym_strides);
   return true;
 }
 

@@ -55,10 +55,10 @@ bool BatchNormWithUpdateBackward0_step(torch::autograd::Node& base, const StepFr
   const Tensor* result1 = torch_private::saved_tensor(node.result1_);
   const Tensor* result2 = torch_private::saved_tensor(node.result2_);
   const Tensor* result3 = torch_private::saved_tensor(node.result3_);
-  if (!are_ordinary({input, running_mean, running_var, weight, result1, result2, result3})) return false;
-  const BelowViews keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.eps, *input, *running_mean, *running_var, *weight, *result1, *result2, *result3);
+  if (!are_plain_dense({input, running_mean, running_var, weight, result1, result2, result3})) return false;
+  const BelowADInplaceOrView keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  BatchNormWithUpdateBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0, frame.needs_input_grad[1] != 0, frame.needs_input_grad[2] != 0}, node.eps, *input, *running_mean, *running_var, *weight, *result1, *result2, *result3);
   return true;
 }
 

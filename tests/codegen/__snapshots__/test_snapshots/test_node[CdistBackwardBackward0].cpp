@@ -51,8 +51,8 @@ bool CdistBackwardBackward0_step(torch::autograd::Node& base, const StepFrame& f
   [[maybe_unused]] auto& node = static_cast<structs::CdistBackwardBackward0&>(base);
   const torch_private::NodeLock lock(base);
   const AllKeys keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  CdistBackwardBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0, frame.wanted[3] != 0});
+  const StepScope scope(keys.leave_out_autograd());
+  CdistBackwardBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0, frame.needs_input_grad[1] != 0, frame.needs_input_grad[2] != 0, frame.needs_input_grad[3] != 0});
   return true;
 }
 

@@ -51,10 +51,10 @@ bool ConvolutionBackward0_step(torch::autograd::Node& base, const StepFrame& fra
   const torch_private::NodeLock lock(base);
   const Tensor* input = torch_private::saved_tensor(node.input_);
   const Tensor* weight = torch_private::saved_tensor(node.weight_);
-  if (!are_ordinary({input, weight})) return false;
-  const BelowViews keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0, frame.wanted[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, *input, node.output_padding, node.padding, node.stride, node.transposed, *weight);
+  if (!are_plain_dense({input, weight})) return false;
+  const BelowADInplaceOrView keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  ConvolutionBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0, frame.needs_input_grad[1] != 0, frame.needs_input_grad[2] != 0}, node.bias_sym_sizes_opt, node.dilation, node.groups, *input, node.output_padding, node.padding, node.stride, node.transposed, *weight);
   return true;
 }
 

@@ -46,10 +46,10 @@ bool DivBackward2_step(torch::autograd::Node& base, const StepFrame& frame) {
   const torch_private::NodeLock lock(base);
   const Tensor* other = torch_private::saved_tensor(node.other_);
   const Tensor* self = torch_private::saved_tensor(node.self_);
-  if (!are_ordinary({other, self})) return false;
-  const BelowViews keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  DivBackward2_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0, frame.wanted[1] != 0}, *other, node.rounding_mode, *self, node.self_scalar_type);
+  if (!are_plain_dense({other, self})) return false;
+  const BelowADInplaceOrView keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  DivBackward2_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0, frame.needs_input_grad[1] != 0}, *other, node.rounding_mode, *self, node.self_scalar_type);
   return true;
 }
 

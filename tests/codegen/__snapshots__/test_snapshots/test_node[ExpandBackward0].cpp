@@ -31,8 +31,8 @@ bool ExpandBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::ExpandBackward0&>(base);
   const torch_private::NodeLock lock(base);
   const AllKeys keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  ExpandBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, node.self_sym_sizes);
+  const StepScope scope(keys.leave_out_autograd());
+  ExpandBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0}, node.self_sym_sizes);
   return true;
 }
 

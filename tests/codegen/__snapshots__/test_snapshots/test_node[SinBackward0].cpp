@@ -31,10 +31,10 @@ bool SinBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::SinBackward0&>(base);
   const torch_private::NodeLock lock(base);
   const Tensor* self = torch_private::saved_tensor(node.self_);
-  if (!are_ordinary({self})) return false;
-  const BelowViews keys(frame);
-  const formulas::StepScope scope(keys.leave_out_autograd());
-  SinBackward0_formulas(frame.gradients, frame.results, {frame.wanted[0] != 0}, *self);
+  if (!are_plain_dense({self})) return false;
+  const BelowADInplaceOrView keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  SinBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0}, *self);
   return true;
 }
 
