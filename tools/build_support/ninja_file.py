@@ -15,7 +15,7 @@ from pathlib import Path
 from ninja import ninja_syntax
 
 from tools.build_support.configure import Build, fingerprint
-from tools.build_support.sources import rooms, shown
+from tools.build_support.sources import shown, unity_groups
 
 _SUPPORT = Path(__file__).resolve().parent
 # The one C++ file that each translation unit includes first when there is a precompiled header.
@@ -50,7 +50,7 @@ class _NinjaFile:
         sources = self._build.sources
         # The shards take longest, so they are named first.
         self._compile(sources.generated, "shard", (*flags.common, *flags.generated), header)
-        self._compile(self._rooms(), "source", (*flags.common, *flags.hand_written), header)
+        self._compile(self._unity_sources(), "source", (*flags.common, *flags.hand_written), header)
         self._compile(sources.cuda_hosts, "source", (*flags.common, *flags.hand_written), header)
         self._compile_kernels()
         self._link()
@@ -125,13 +125,13 @@ class _NinjaFile:
             )
         self._writer.newline()
 
-    def _rooms(self) -> list[Path]:
+    def _unity_sources(self) -> list[Path]:
         """One file for each compiler run over hand-written sources; it includes those that are compiled together."""
         sources = self._build.sources
-        folder = self._build.build_dir / "rooms"
+        folder = self._build.build_dir / "unity"
         folder.mkdir(exist_ok=True)
         files = []
-        for name, paths in rooms(sources).items():
+        for name, paths in unity_groups(sources).items():
             if len(paths) == 1:
                 files.append(paths[0])
                 continue

@@ -53,7 +53,7 @@ def find_sources(root: Path, generated: Path) -> Sources:
     )
 
 
-def rooms(sources: Sources) -> Mapping[str, tuple[Path, ...]]:
+def unity_groups(sources: Sources) -> Mapping[str, tuple[Path, ...]]:
     """The hand-written files that one compiler run takes together, by the name of that run: the files of a folder.
 
     A compiler spends two seconds on torch's headers before it comes to our first line, even where they are precompiled.
@@ -62,8 +62,8 @@ def rooms(sources: Sources) -> Mapping[str, tuple[Path, ...]]:
     found: dict[str, list[Path]] = {}
     for path in sources.hand_written:
         place = path.relative_to(csrc)
-        room = place.with_suffix("") if str(place) in ALONE or place.parent == Path() else place.parent
-        found.setdefault("_".join(room.parts), []).append(path)
+        group = place.with_suffix("") if str(place) in ALONE or place.parent == Path() else place.parent
+        found.setdefault("_".join(group.parts), []).append(path)
     return {name: tuple(paths) for name, paths in found.items()}
 
 
