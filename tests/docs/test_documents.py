@@ -49,3 +49,14 @@ def test_snippets_print_what_the_page_says(name: str) -> None:
         with contextlib.redirect_stdout(printed):
             exec(compile(snippet.code, name, "exec"), scope)
         assert printed.getvalue() == snippet.expected
+
+
+def test_the_cpp_of_the_architecture_page_is_what_is_generated() -> None:
+    quoted = [
+        code
+        for language, code in _BLOCK.findall((ROOT / "docs/architecture.md").read_text())
+        if language == "cpp"
+    ]
+    assert quoted, "the page quotes no C++"
+    generated = [path.read_text() for path in sorted((ROOT / "generated" / "cpp").glob("*.cpp"))]
+    assert [code for code in quoted if not any(code in text for text in generated)] == []
