@@ -1,11 +1,21 @@
 """The models whose backwards are measured: each a forward that gives a loss, over parameters of its own."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+Surround: TypeAlias = Callable[[], AbstractContextManager[object]]
+"""What each thread enters around its backwards."""
+
+
+def one_backward(loss: Tensor, surround: Surround) -> None:
+    with surround():
+        loss.backward()
 
 
 @dataclass(frozen=True)
@@ -15,14 +25,22 @@ class Model:
     Attributes:
         name: what the table calls it.
         parameters: the leaves that gradients accumulate into.
-        forward: a new forward pass; gives a scalar loss.
+        forward: a new forward pass; gives a scalar loss, or what `backward` takes.
         launch_bound: whether the engine's own work is a good part of the time, so that there is something to gain.
+        backward: what is timed: one backward, or several as a program runs them.
+        has_floor: whether a flat loop can be recorded of it.
+        warm_up: how often it runs before it is timed.
+        changes: whether forwards make other graphs; each is then made twice in a row, for eager and for capture.
     """
 
     name: str
     parameters: list[Tensor]
-    forward: Callable[[], Tensor]
+    forward: Callable[[], Any]
     launch_bound: bool = True
+    backward: Callable[[Any, Surround], None] = one_backward
+    has_floor: bool = True
+    warm_up: int = 2
+    changes: bool = False
 
 
 def _over(name: str, module: nn.Module, inputs: Callable[[], Tensor], *, launch_bound: bool = True) -> Model:

@@ -1,8 +1,9 @@
 """What a backward costs under capture, beside the eager engine's, a flat loop's and stock compiled autograd's.
 
-All in one run, one thread, medians, round by round side by side. Ratios are to the eager engine. The gradients of all
-are compared bit for bit before anything is timed. The floor is a flat C++ loop of the ATen calls that eager makes;
-tools/benchmarks/_floor.py tells what that contains.
+All in one run, one thread, medians, round by round side by side. Models have one backward; programs, below them in
+the table, have several, or graphs that change (tools/benchmarks/_programs.py). Ratios are to the eager engine. The
+gradients of all are compared bit for bit before anything is timed. The floor is a flat C++ loop of the ATen calls that
+eager makes; tools/benchmarks/_floor.py tells what that contains.
 """
 
 import argparse
@@ -10,8 +11,9 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import backbind
 import torch
@@ -21,10 +23,11 @@ from torch import Tensor
 from torch._dynamo import compiled_autograd
 
 from tools.benchmarks._floor import Floor
-from tools.benchmarks._models import MODELS, Model, clear, same_bits
+from tools.benchmarks._models import MODELS, Model, Surround, clear, same_bits
+from tools.benchmarks._programs import PROGRAMS
 
-Backward = Callable[[Tensor], object]
-"""Runs the backward of a loss."""
+Way = Callable[[Model, Any], object]
+"""Runs what is timed of a model on what its forward gave."""
 
 STOCK_ROUNDS = 3
 """Fewer, because a round takes seconds."""
@@ -92,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
     parsed = parser.parse_args(arguments)
     torch.set_num_threads(1)
     rows = []
-    for make in MODELS:
+    for make in (*MODELS, *PROGRAMS):
         torch.manual_seed(0)
         model = make()
         if parsed.only in model.name:
@@ -112,17 +115,18 @@ def measure(model: Model, rounds: int, *, with_stock: bool, with_floor: bool) ->
     session = backbind.capture()
     captured = inside(lambda: session)
     first = timed(model, captured)
-    for _ in range(2):
+    before = session.session.stats
+    for _ in range(model.warm_up):
         compare(model, captured, expected)
     stats = session.session.stats
-    nodes, capture, looked_up = stats.steps // 3, stats.capture_seconds * 1e3, stats.look_up_seconds
-    ways = {"eager": eager, "captured": captured}
-    floor = Floor(model) if with_floor else None
+    nodes = (stats.steps - before.steps) // model.warm_up
+    ways: dict[str, Way] = {"eager": eager, "captured": captured}
+    floor = Floor(model) if with_floor and model.has_floor else None
     if floor is not None:
-        ways["floor"] = lambda _: floor.run()
+        ways["floor"] = lambda _model, _work: floor.run()
         compare(model, ways["floor"], expected)
     times = alternate(model, ways, rounds)
-    look_up = (session.session.stats.look_up_seconds - looked_up) * 1e3 / rounds
+    look_up = (session.session.stats.look_up_seconds - stats.look_up_seconds) * 1e3 / rounds
     return Row(
         model.name,
         nodes,
@@ -133,9 +137,9 @@ def measure(model: Model, rounds: int, *, with_stock: bool, with_floor: bool) ->
         ratio(times, "floor") if floor else None,
         floor.boxed if floor else {},
         first,
-        capture,
+        before.capture_seconds * 1e3,
         look_up,
-        measure_stock(model, expected) if with_stock else None,
+        measure_stock(model, expected) if with_stock and model.has_floor else None,
     )
 
 
@@ -150,47 +154,44 @@ def measure_stock(model: Model, expected: list[Tensor]) -> Stock:
     return Stock(statistics.median(times["stock"]), ratio(times, "stock"))
 
 
-def eager(loss: Tensor) -> None:
-    loss.backward()
+def inside(surround: Surround) -> Way:
+    return lambda model, work: model.backward(work, surround)
 
 
-def inside(surround: Callable[[], AbstractContextManager[object]]) -> Backward:
-    def backward(loss: Tensor) -> None:
-        with surround():
-            loss.backward()
-
-    return backward
+eager: Way = inside(nullcontext)
 
 
-def alternate(model: Model, ways: dict[str, Backward], rounds: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {way: [] for way in ways}
+def alternate(model: Model, ways: dict[str, Way], rounds: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
-        for way, backward in ways.items():
-            times[way].append(timed(model, backward))
+        for name, way in ways.items():
+            times[name].append(timed(model, way))
     return times
 
 
-def ratio(times: dict[str, list[float]], way: str) -> float:
-    return statistics.median(one / other for one, other in zip(times[way], times["eager"], strict=True))
+def ratio(times: dict[str, list[float]], name: str) -> float:
+    return statistics.median(one / other for one, other in zip(times[name], times["eager"], strict=True))
 
 
-def compare(model: Model, backward: Backward, expected: list[Tensor]) -> None:
-    actual = gradients(model, backward)
+def compare(model: Model, way: Way, expected: list[Tensor]) -> None:
+    if model.changes:
+        expected = gradients(model, eager)
+    actual = gradients(model, way)
     if len(actual) != len(expected) or not all(map(same_bits, expected, actual)):
         raise AssertionError(f"{model.name}: gradients differ from eager's")
 
 
-def gradients(model: Model, backward: Backward) -> list[Tensor]:
+def gradients(model: Model, way: Way) -> list[Tensor]:
     clear(model)
-    backward(model.forward())
+    way(model, model.forward())
     return [parameter.grad for parameter in model.parameters if parameter.grad is not None]
 
 
-def timed(model: Model, backward: Backward) -> float:
+def timed(model: Model, way: Way) -> float:
     clear(model)
-    loss = model.forward()
+    work = model.forward()
     start = time.perf_counter()
-    backward(loss)
+    way(model, work)
     return (time.perf_counter() - start) * 1e3
 
 
