@@ -23,16 +23,26 @@ class Helper:
 
 
 HELPERS = {
+    "clamp_backward": Helper(operators=("ge", "le", "logical_and_", "scalar_tensor", "where")),
+    "constant_pad_nd_backward": Helper(operators=("constant_pad_nd",)),
     "div_tensor_other_backward": Helper(operators=("div", "mul", "neg", "zeros_like")),
     "div_tensor_self_backward": Helper(operators=("div", "zeros_like")),
     "handle_r_to_c": Helper(returned=1),
+    "infinitely_differentiable_silu_backward": Helper(
+        operators=("add", "empty_like", "fill_", "mul", "sigmoid", "sub_")
+    ),
     "maybe_multiply": Helper(returned=0, operators=("mul",)),
+    "mean_backward": Helper(operators=("div", "expand", "unsqueeze")),
     "mm_mat1_backward": Helper(gives_views=True, operators=("mm", "mul", "t", "transpose")),
     "mm_mat2_backward": Helper(gives_views=True, operators=("mm", "mul", "t", "transpose")),
     "mul_tensor_backward": Helper(operators=("mul",)),
     "permute_backwards": Helper(gives_views=True, operators=("permute",)),
     "pow_backward": Helper(operators=("mul", "pow", "zeros_like")),
+    "slice_backward_wrapper": Helper(operators=("slice_backward",)),
+    "split_backward": Helper(operators=("cat", "zeros")),
+    "split_with_sizes_backward": Helper(operators=("cat", "zeros")),
     "sum_backward": Helper(gives_views=True, operators=("expand", "unsqueeze")),
+    "unbind_backward": Helper(operators=("stack", "zeros")),
     "unsqueeze_to": Helper(returned=0, gives_views=True, operators=("unsqueeze",)),
 }
 

@@ -191,10 +191,11 @@ class NodeSpec:
 
     @property
     def has_step(self) -> bool:
-        """Whether a live node can be run by its formulas: it is inline, with no list of tensors coming in or saved."""
+        """Whether a live node can be run by its formulas: it is inline, and no list of tensors is among what it saved
+        or what its gradients are for.
+        """
         return (
             self.choice.mode is Mode.INLINE
-            and self.gradient_count is not None
             and not any(one.is_list for one in self.inputs)
             and not any(saved.type.is_list for saved in self.saved)
         )

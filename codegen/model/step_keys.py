@@ -55,7 +55,11 @@ def _fewest_keys(formulas: Collection[Formula], operators: Operators) -> StepKey
     allowed = _ANY
     for formula in formulas:
         allowed &= _allowed(formula.parsed.root, operators)
-    for keys in (StepKeys.BELOW_AD_INPLACE_OR_VIEW, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS):
+    for keys in (
+        StepKeys.BELOW_AD_INPLACE_OR_VIEW,
+        StepKeys.BELOW_AUTOGRAD,
+        StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS,
+    ):
         if keys in allowed:
             return keys
     return StepKeys.ALL

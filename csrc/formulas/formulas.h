@@ -10,9 +10,11 @@
 #include <c10/core/Scalar.h>
 #include <c10/core/ScalarType.h>
 #include <c10/core/SymIntArrayRef.h>
+#include <c10/core/TensorOptions.h>
 #include <c10/util/OptionalArrayRef.h>
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace backbind::formulas {
@@ -54,5 +56,31 @@ at::Tensor unsqueeze_to(const at::Tensor& grad, at::IntArrayRef dims, c10::SymIn
 
 // Of `self.sum(dims, keepdim)`; no dims are all.
 at::Tensor sum_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims, bool keepdim);
+
+// Of `self.mean(dims, keepdim)`, for a self of `numel` elements; no dims are all.
+at::Tensor mean_backward(const at::Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims,
+                         const c10::SymInt& numel, bool keepdim);
+
+// Of `self[start:end:step]` along a dimension.
+at::Tensor slice_backward_wrapper(const at::Tensor& grad, c10::SymIntArrayRef sizes, int64_t dim,
+                                  const std::optional<c10::SymInt>& start, const std::optional<c10::SymInt>& end,
+                                  const c10::SymInt& step);
+
+// Of pad with a constant.
+at::Tensor constant_pad_nd_backward(const at::Tensor& grad, c10::SymIntArrayRef pad);
+
+// Of split and unbind: what the parts that got no gradient stand for is zero.
+at::Tensor split_backward(std::span<const at::Tensor> grads, const c10::SymInt& split_size, int64_t dim,
+                          c10::SymIntArrayRef sizes, const at::TensorOptions& options);
+at::Tensor split_with_sizes_backward(std::span<const at::Tensor> grads, c10::SymIntArrayRef split_sizes, int64_t dim,
+                                     c10::SymIntArrayRef sizes, const at::TensorOptions& options);
+at::Tensor unbind_backward(std::span<const at::Tensor> grads, int64_t dim);
+
+// Of clamp with numbers, either of which may be missing.
+at::Tensor clamp_backward(const at::Tensor& grad, const at::Tensor& self, const std::optional<c10::Scalar>& min,
+                          const std::optional<c10::Scalar>& max);
+
+// Of silu, of operators that can be differentiated again.
+at::Tensor infinitely_differentiable_silu_backward(const at::Tensor& grad, const at::Tensor& self);
 
 }  // namespace backbind::formulas

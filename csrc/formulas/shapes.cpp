@@ -1,9 +1,12 @@
 #include <ATen/ATen.h>
 #include <ATen/WrapDimUtilsMulti.h>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "formulas/formulas.h"
+#include "formulas/intermediates.h"
 
 namespace backbind::formulas {
 
@@ -42,6 +45,31 @@ Tensor unsqueeze_to(const Tensor& grad, int64_t dim, c10::SymIntArrayRef sizes) 
 Tensor unsqueeze_to(const Tensor& grad, at::IntArrayRef dims, c10::SymIntArrayRef sizes) {
   const auto named = at::dim_list_to_bitset(dims, sizes.size());
   return unsqueeze_where(grad, sizes.size(), [&](size_t i) { return named[i] && sizes[i] == 1; });
+}
+
+Tensor mean_backward(const Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims,
+                     const c10::SymInt& numel, bool keepdim) {
+  c10::SymInt count = numel;
+  if (dims.has_value() && !dims->empty() && !sizes.empty()) {
+    count = 1;
+    for (const int64_t dim : *dims) count *= sizes[at::maybe_wrap_dim(dim, static_cast<int64_t>(sizes.size()))];
+  }
+  const Tensor spread = sum_backward(grad, sizes, dims, keepdim);
+  const SkipADInplaceOrView keys;
+  return spread / count;
+}
+
+Tensor slice_backward_wrapper(const Tensor& grad, c10::SymIntArrayRef sizes, int64_t dim,
+                              const std::optional<c10::SymInt>& start, const std::optional<c10::SymInt>& end,
+                              const c10::SymInt& step) {
+  return at::slice_backward_symint(grad, sizes, dim, start.value_or(0), end.value_or(INT64_MAX), step);
+}
+
+Tensor constant_pad_nd_backward(const Tensor& grad, c10::SymIntArrayRef pad) {
+  std::vector<c10::SymInt> removed;
+  removed.reserve(pad.size());
+  for (const c10::SymInt& one : pad) removed.push_back(-one);
+  return at::constant_pad_nd_symint(grad, removed, 0);
 }
 
 Tensor sum_backward(const Tensor& grad, c10::SymIntArrayRef sizes, at::OptionalIntArrayRef dims, bool keepdim) {

@@ -16,7 +16,6 @@ namespace backbind {
 enum class SlowPathReason : uint8_t {
   kActiveModes,
   kHooks,
-  kReturnedGrad,
   kOpaque,
   kNoFormulas,
   kTensorLists,
@@ -27,13 +26,12 @@ enum class SlowPathReason : uint8_t {
 };
 
 // In words, for people, in the order of the enumerators.
-inline constexpr std::array<const char*, 10> kSlowPathReasons = {
+inline constexpr std::array<const char*, 9> kSlowPathReasons = {
     "a graph is built, or a mode, a transform or a profiler is active",
     "hooks on the node or its tensor",
-    "a gradient that is returned",
     "a function of Python or C++, or another node that is not one of torch's operators",
     "the node's formulas are not compiled here",
-    "the node takes or saves lists of tensors",
+    "the node gives gradients for a list of tensors, or saved one",
     "the node was made with other edges than its operator gives it",
     "tensors other than dense real ones of the CPU, saved tensors with hooks or changed ones",
     "a gradient that its leaf cannot have as it is",

@@ -42,7 +42,7 @@ PyObject* run_step(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t 
                       " gradients, got ", gradients.size());
     TORCH_CHECK_VALUE(wanted.size() == node->num_outputs(), binding->name, " has ", node->num_outputs(), " edges, got ",
                       wanted.size(), " flags");
-    if (wanted.size() != binding->inputs || gradients.size() < static_cast<size_t>(binding->gradients)) Py_RETURN_NONE;
+    if (wanted.size() != binding->inputs || static_cast<int64_t>(gradients.size()) < binding->gradients) Py_RETURN_NONE;
     if (!std::ranges::all_of(gradients, is_plain_dense)) Py_RETURN_NONE;
     std::vector<at::Tensor> results(wanted.size());
     bool has_run = false;

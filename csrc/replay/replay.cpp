@@ -140,11 +140,9 @@ class Replay {
         case OperationKind::kRetainGrad:
           if (!node.retains_grad_hooks().empty()) gradients = call_retains_grad_hooks(node, std::move(gradients));
           break;
-        case OperationKind::kReturnGrad: {
-          const ReturnedGrad& returned = plan_.returned_grads_of(step)[operation.operand];
-          returned_[returned.result] = gradients[returned.input_nr];
+        case OperationKind::kReturnGrad:
+          return_grad(plan_.returned_grads_of(step)[operation.operand], gradients);
           break;
-        }
         case OperationKind::kPreHooks:
           if (!node.pre_hooks().empty()) gradients = call_pre_hooks(node, std::move(gradients));
           break;
@@ -169,6 +167,10 @@ class Replay {
           break;
       }
     }
+  }
+
+  void return_grad(const ReturnedGrad& returned, std::span<const at::Tensor> gradients) {
+    returned_[returned.result] = gradients[returned.input_nr];
   }
 
   // Leaves `gradients` as they are only where a hook behind the node wants them.
@@ -198,12 +200,16 @@ class Replay {
   }
 
   // Does what the operations of a step amount to where nobody can see the difference, without the node's own call;
-  // otherwise does nothing and says why not.
+  // otherwise does nothing that the slow path would not do again, and says why not.
   std::optional<SlowPathReason> run_directly(const Step& step, Node& node, const WatchedOperator* foreign) {
     if (!can_skip_autograd_keys_) return SlowPathReason::kActiveModes;
     if (has_hooks(node)) return SlowPathReason::kHooks;
-    if (step.returned_grad_count > 0) return SlowPathReason::kReturnedGrad;
     if (foreign != nullptr) return SlowPathReason::kForeignKernel;
+    for (const ReturnedGrad& returned : plan_.returned_grads_of(step)) return_grad(returned, buffers_.of(step));
+    if (!step.runs) {
+      for (at::Tensor& gradient : buffers_.of(step)) gradient.reset();
+      return std::nullopt;
+    }
     if (step.is_accumulate_grad) {
       if (!accumulate(node, buffers_.of(step)[0])) return SlowPathReason::kAccumulation;
       return std::nullopt;

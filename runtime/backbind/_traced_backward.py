@@ -103,7 +103,7 @@ class TracedBackward(fx.GraphModule):
         """
         self._check_saved_tensors(replaced=state_dict)
         numbers = tuple(self._numbers())
-        # What stands for a number is marked as one, so it is a copy in any case: the tensor given may be the user's own.
+        # What stands for a number is marked as one, so it is a copy in any case: the tensor given may be the user's.
         copied = numbers if assign else self._buffers
         result = super().load_state_dict(self._with_copies(state_dict, copied), strict, assign=True)
         self._mark_numbers(numbers)

@@ -43,7 +43,7 @@ def mixed_dtype_grads(run_backward: RunBackward) -> Results:
 
 @case()
 def lazily_conjugated_gradients(run_backward: RunBackward) -> Results:
-    """Gradients with a conjugate or negative bit, seen by hooks, handed out, accumulated twice."""
+    """Gradients with a conjugate or negative bit, seen by hooks, returned, accumulated twice."""
     seen: list[str] = []
     z = leaf(3, seed=1, dtype=torch.complex64)
     w = leaf(3, 3, seed=2, dtype=torch.complex64)

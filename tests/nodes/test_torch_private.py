@@ -27,11 +27,11 @@ _TESTED = {
     "as_ordinary_tensor",
     "wanted_by_running_backward",
     "SavedTensorHooksPaused",
-    "begins_at_root",
+    "skips_graph_root",
     "run_in_engine",
     "root_gradients",
-    "leave_out_root_that_begins",
-    "forget_dependencies",
+    "erase_skipped_graph_root",
+    "release_dependencies",
     "saved_tensor",
     "has_python_object",
     "kernel_in_table",
@@ -201,7 +201,7 @@ def test_delegates_put_the_flag_back(tracing: bool) -> None:
     assert left is tracing, "filling a delegate changed the flag that defers hooks (SavedTensorHooksPaused)"
 
 
-# begins_at_root, run_in_engine, root_gradients
+# skips_graph_root, run_in_engine, root_gradients
 
 
 def _after_taking_the_entry() -> None:
@@ -232,7 +232,7 @@ def test_a_lone_root_has_no_node_before_it() -> None:
         with surround():
             loss.backward(retain_graph=True)
     assert seen == [False, False], (
-        "GraphTask::nodes_in_graph_ no longer tells whether the engine came to a node from another (begins_at_root)"
+        "GraphTask::nodes_in_graph_ no longer tells whether the engine came to a node from another (skips_graph_root)"
     )
 
 
@@ -254,7 +254,7 @@ def test_the_order_of_nodes_is_told_until_the_first_has_run(
     ):
         loss.backward()
     assert lengths == [3], (
-        "the engine no longer takes nodes out of GraphTask::dependencies_ as they run (forget_dependencies)"
+        "the engine no longer takes nodes out of GraphTask::dependencies_ as they run (release_dependencies)"
     )
 
 

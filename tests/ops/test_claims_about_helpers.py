@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from codegen.model.helpers import ASK_REQUIRES_GRAD, HELPERS
-from codegen.parse.expression import Call, Name, walk
+from codegen.parse.expression import Call, Conditional, Name, walk
 from codegen.parse.formula import parse_formula
 from tests.ops.called_operators import operator_name, outermost, recorded
 
@@ -31,7 +31,7 @@ def _leaf(*shape: int, order: str = "rows", dtype: torch.dtype = torch.float64) 
     return (values.mT.contiguous().mT if order == "columns" else values).requires_grad_()
 
 
-def _forwards() -> Iterator[Tensor]:
+def _forwards() -> Iterator[Tensor | tuple[Tensor, ...]]:
     """Results of forwards whose nodes call helpers, each in the ways in which the helper can go."""
     a, b, row, single = _leaf(2, 3), _leaf(2, 3), _leaf(3), _leaf(2, 3, dtype=torch.float32)
     yield from (a * b, a * row, a * single, single * a, a * 2.5, a * 2)
@@ -52,6 +52,14 @@ def _forwards() -> Iterator[Tensor]:
     for keepdim in (True, False):
         yield from (_leaf(2, 3, 4).sum(dims, keepdim=keepdim) for dims in ((1,), (0, -1), ()))
         yield _leaf().sum(0, keepdim=keepdim)
+        yield from (_leaf(2, 3, 4).mean(dims, keepdim=keepdim) for dims in ((1,), (0, -1), ()))
+        yield _leaf().mean(0, keepdim=keepdim)
+    yield from (torch.nn.functional.silu(a), torch.nn.functional.silu(row))
+    yield from (_leaf(4, 3)[1:], _leaf(4, 3)[:, ::2], torch.narrow_copy(_leaf(4, 3), 0, 1, 2))
+    yield from (torch.nn.functional.pad(_leaf(2, 3), pad) for pad in ((1, 1), (0, 1, -1, 0)))
+    yield from (_leaf(5, 2).split(2), _leaf(5, 2).split([2, 3]), torch.unsafe_split(_leaf(5, 2), 2))
+    yield from (_leaf(3, 2).unbind(), _leaf(3, 2).unbind(-1))
+    yield from (torch.clamp(a, *bounds) for bounds in ((0.6, 0.9), (0.6, None), (None, 0.9)))
 
 
 @dataclass
@@ -66,12 +74,16 @@ class Seen:
     calls: int = 0
 
 
-def _called_helper(text: str) -> Call | None:
-    """The formula as a call of a helper, if it calls that one and no other."""
+def _called_helper(text: str) -> tuple[Call, bool] | None:
+    """The formula as a call of one helper and no other, if it is one; and whether it is so in grad mode alone."""
     root = parse_formula(text).root
+    is_conditional = isinstance(root, Conditional)
+    if isinstance(root, Conditional):
+        assert text.startswith("GradMode::is_enabled() ?")
+        root = root.positive
     functions = [one.function for one, _, _ in walk(root) if isinstance(one, Call)]
     helpers = [one for one in functions if isinstance(one, Name) and one.plain in HELPERS]
-    return root if isinstance(root, Call) and helpers == [root.function] else None
+    return (root, is_conditional) if isinstance(root, Call) and helpers == [root.function] else None
 
 
 def _past_dispatcher(event: Any, dispatched: set[str | None]) -> Iterator[str | None]:
@@ -82,45 +94,63 @@ def _past_dispatcher(event: Any, dispatched: set[str | None]) -> Iterator[str | 
             yield from _past_dispatcher(child, dispatched)
 
 
-def _observe(output: Tensor, seen: dict[str, Seen]) -> None:
-    """Run each formula of a result's node that is a call of one helper."""
-    node = output.grad_fn
+def _observe(result: Tensor | tuple[Tensor, ...], seen: dict[str, Seen]) -> None:
+    """Run each formula of a result's node that is a call of one helper, also without the first of several gradients."""
+    outputs = (result,) if isinstance(result, Tensor) else result
+    node = outputs[0].grad_fn
     assert node is not None
     operator = backbind.ops.for_node(node)
     packed: Any = backbind.pack(node)
     needs_input_grad, *saved = packed
     for formula in operator.formulas:
-        call = _called_helper(formula.text)
+        found = _called_helper(formula.text)
         wanted = [name in formula.inputs for name in operator.inputs]
-        if call is not None and needs_input_grad[wanted.index(True)]:
+        if found is not None and needs_input_grad[wanted.index(True)]:
+            call, in_grad_mode = found
             assert isinstance(call.function, Name)
-            _observe_call(call, node, wanted, saved, torch.rand_like(output), seen[call.function.path[-1]])
+            gradients: list[Tensor | None] = [torch.rand_like(one) for one in outputs]
+            did = seen[call.function.path[-1]]
+            with torch.set_grad_enabled(in_grad_mode):
+                _observe_call(call, node, wanted, saved, gradients, did)
+            if len(gradients) > 1:
+                with torch.no_grad():
+                    _observe_call(call, node, wanted, saved, [None, *gradients[1:]], did)
 
 
-@torch.no_grad()
 def _observe_call(
-    call: Call, node: Node, wanted: list[bool], saved: list[Any], gradient: Tensor, seen: Seen
+    call: Call,
+    node: Node,
+    wanted: list[bool],
+    saved: list[Any],
+    gradients: list[Tensor | None],
+    seen: Seen,
 ) -> None:
     operator = backbind.ops.for_node(node)
     results: list[Tensor | None] = []
-    as_operator = recorded(lambda: results.extend(operator([gradient], wanted, *saved)))
-    as_step = recorded(lambda: results.extend(_C.run_step(node, [gradient], wanted) or ()))
-    # Of the operator and of the step: a helper may go other ways there, which must not show in the result.
-    first, second = (one for one in results if one is not None)
+    as_operator = recorded(lambda: results.extend(operator(gradients, wanted, *saved)))
+
+    def run_step() -> None:
+        # A helper may go other ways here, which must not show in the result. No step runs in grad mode.
+        if not torch.is_grad_enabled():
+            results.extend(_C.run_step(node, gradients, wanted) or ())
+
+    as_step = recorded(run_step)
+    made = [one for one in results if one is not None]
+    assert len(made) == (1 if torch.is_grad_enabled() else 2)
     arguments = {
-        "grad": gradient,
+        "grad": gradients[0],
         **{one.name: value for one, value in zip(operator.saved, saved, strict=True)},
     }
     named = [arguments.get(one.path[-1]) if isinstance(one, Name) else None for one in call.arguments]
-    for result in (first, second):
+    for result in made:
         same = [position for position, argument in enumerate(named) if argument is result]
         seen.returned.update(same)
         if not same:
-            seen.views.add(result._is_view() or result.data_ptr() in _addresses(gradient, *saved))
+            seen.views.add(result._is_view() or result.data_ptr() in _addresses(*gradients, *saved))
     dispatched = {operator_name(event) for event in outermost(as_step)}
     for event in outermost(as_operator):
         seen.operators.add(operator_name(event))
-        if operator_name(event) not in dispatched:
+        if operator_name(event) not in dispatched and not torch.is_grad_enabled():
             seen.operators.update(_past_dispatcher(event, dispatched))
     seen.calls += 1
 

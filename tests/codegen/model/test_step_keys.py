@@ -9,7 +9,11 @@ from codegen.installed.operators import Operators, load_operators
 from codegen.model.node import Formula, StepKeys
 from codegen.model.step_keys import step_keys
 
-ALL, BELOW_AUTOGRAD, BELOW_AD_INPLACE_OR_VIEW = StepKeys.ALL, StepKeys.BELOW_AUTOGRAD, StepKeys.BELOW_AD_INPLACE_OR_VIEW
+ALL, BELOW_AUTOGRAD, BELOW_AD_INPLACE_OR_VIEW = (
+    StepKeys.ALL,
+    StepKeys.BELOW_AUTOGRAD,
+    StepKeys.BELOW_AD_INPLACE_OR_VIEW,
+)
 IF_CONTIGUOUS = StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS
 
 
@@ -27,7 +31,10 @@ def operators(installed_torch: TorchInstall) -> Operators:
         (["-grad"], BELOW_AD_INPLACE_OR_VIEW),
         (["grad.masked_fill(mask, 0)"], BELOW_AD_INPLACE_OR_VIEW),
         # Whatever the way to that operator.
-        (["at::gelu_backward(grad.t(), self.reshape_symint(self_sym_sizes), approximate)"], BELOW_AD_INPLACE_OR_VIEW),
+        (
+            ["at::gelu_backward(grad.t(), self.reshape_symint(self_sym_sizes), approximate)"],
+            BELOW_AD_INPLACE_OR_VIEW,
+        ),
         (["grad / self.conj()"], BELOW_AD_INPLACE_OR_VIEW),
         # Nothing made at all.
         (["grad"], BELOW_AD_INPLACE_OR_VIEW),

@@ -12,14 +12,12 @@ from backbind._namespace import load_operators
 from backbind._operator import FunctionalOperator
 
 NO_FORMULAS = "the node's formulas are not compiled here"
-LISTS = "the node takes or saves lists of tensors"
+LISTS = "the node gives gradients for a list of tensors, or saved one"
 OPAQUE = "a function of Python or C++, or another node that is not one of torch's operators"
 TENSORS = "tensors other than dense real ones of the CPU, saved tensors with hooks or changed ones"
 LEAF = "a gradient that its leaf cannot have as it is"
 
 _ACCUMULATOR = "AccumulateGrad"
-_LIST_RESULTS = ("Chunk", "Split", "Unbind", "UnsafeChunk", "UnsafeSplit")
-"""How names of nodes begin whose forward gives a list, which their arguments do not tell."""
 
 
 def unexpected_reasons(reasons: Mapping[str, Mapping[str, int]], *, is_dense_and_real: bool) -> Iterator[str]:
@@ -44,7 +42,7 @@ def _may(reason: str, node: str, is_dense_and_real: bool) -> bool:
 
 
 def _has_lists(operator: FunctionalOperator) -> bool:
-    """Whether the forward takes or gives a list of tensors, or a list of them is saved."""
+    """Whether the forward takes a list of tensors, or a list of them is saved."""
     takes = {f"{name}_size" for name in operator.inputs} & {argument.name for argument in operator.saved}
     saves = any(argument.schema_type.startswith(("Tensor[", "Tensor?[")) for argument in operator.saved)
-    return bool(takes) or saves or operator.name.startswith(_LIST_RESULTS)
+    return bool(takes) or saves

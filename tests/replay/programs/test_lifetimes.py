@@ -97,7 +97,7 @@ def of_a_gradient_in_the_middle(log: Log, lifetimes: Lifetimes) -> None:
     start = leaf()
     middle = chain(log, lifetimes, start, 2)
     (gradient,) = torch.autograd.grad(chain(log, lifetimes, middle, 2).sum(), middle)
-    lifetimes.watch(gradient, "gradient that is handed out")
+    lifetimes.watch(gradient, "gradient that is returned")
     log.add("gradient is there", [gradient])
     del gradient
     log.add("middle still lives")

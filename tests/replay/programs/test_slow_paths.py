@@ -16,7 +16,7 @@ HOOKS = "hooks on the node or its tensor"
         (NO_FORMULAS, "MulBackward0", False),
         (LISTS, "StackBackward0", True),
         (LISTS, "IndexBackward0", True),
-        (LISTS, "UnbindBackward0", True),
+        (LISTS, "UnbindBackward0", False),
         (LISTS, "MulBackward0", False),
         (LEAF, "AccumulateGrad", True),
         (LEAF, "MulBackward0", False),
