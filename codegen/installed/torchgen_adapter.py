@@ -11,7 +11,7 @@ import pickle
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -256,7 +256,7 @@ class _EntryIndex:
 
 def _node_record(function: Any, key: str, info: Any, entries: _EntryIndex) -> NodeRecord:
     origin, entry_schema = entries.origin_of(function, info)
-    outputs = _outputs(function, key)
+    outputs = _outputs(function if origin == "foreach" else replace(function, func=info.func), key)
     return NodeRecord(
         node=info.op,
         operator=str(info.func.func.name) if origin != "foreach" else str(function.func.func.name),
@@ -290,7 +290,9 @@ def _outputs(function: Any, key: str) -> tuple[OutputRecord, ...]:
     autograd = importlib.import_module("torchgen.api.autograd")
     with context.native_function_manager(function.func):
         outputs = autograd.gen_differentiable_outputs(function, key)
-    return tuple(OutputRecord(o.name, str(o.type) != "Tensor") for o in outputs)
+    # torchgen calls the result of an operator that changes its first argument by that argument; formulas do not.
+    inplace = function.func.func.kind().name == "inplace"
+    return tuple(OutputRecord("result" if inplace else o.name, str(o.type) != "Tensor") for o in outputs)
 
 
 def _saved(attributes: Any, is_output: bool) -> tuple[SavedRecord, ...]:

@@ -9,7 +9,7 @@ class AddmmBackward0(FunctionalOperator, Protocol):
       mat2: mm_mat2_backward(grad, mat1, mat2.sym_sizes(), mat2.sym_strides(), mat2.layout(), alpha)
 
     Args:
-      grads: the gradient of 'out'; None where it is undefined
+      grads: the gradient of 'result'; None where it is undefined
       needs_input_grad: whether a gradient is wanted for 'self', 'mat1', 'mat2'
       alpha (Scalar): the forward's argument 'alpha'
       beta (Scalar): the forward's argument 'beta'

@@ -8,7 +8,7 @@ class AvgPool2DBackwardBackward0(FunctionalOperator, Protocol):
       self: zeros_like(self)
 
     Args:
-      grads: the gradient of 'grad_input'; None where it is undefined
+      grads: the gradient of 'result'; None where it is undefined
       needs_input_grad: whether a gradient is wanted for 'grad_output', 'self'
       ceil_mode (bool): the forward's argument 'ceil_mode'
       count_include_pad (bool): the forward's argument 'count_include_pad'

@@ -7,7 +7,7 @@ class GeluBackward0(FunctionalOperator, Protocol):
       self: gelu_backward(grad, self, approximate)
 
     Args:
-      grads: the gradient of 'out'; None where it is undefined
+      grads: the gradient of 'result'; None where it is undefined
       needs_input_grad: whether a gradient is wanted for 'self'
       approximate (str): the forward's argument 'approximate'
       self (Tensor?): the forward's argument 'self'
