@@ -14,6 +14,57 @@ NEEDS_INPUT_GRAD = "needs_input_grad"
 _TAKEN = frozenset({GRADIENTS, NEEDS_INPUT_GRAD})
 
 
+def node_stem(operator: str, key: str) -> str:
+    """Maps an operator and a dispatch key to the name of its nodes without their number.
+
+    A letter after a digit is large: that is how torch spells them.
+
+    >>> node_stem("log1p", "Default"), node_stem("_foreach_pow", "Default"), node_stem("mul_", "AutogradCUDA")
+    ('Log1PBackward', 'ForeachPowBackward', 'MulBackwardAutogradCUDA')
+    >>> node_stem("_flash_forward", "Default")
+    'FlashBackward'
+    """
+    camel = "".join(part.title() for part in operator.split("_"))
+    stem = f"{camel}Backward".replace("ForwardBackward", "Backward")
+    return stem if key == "Default" else stem + key
+
+
+def view_copy_node(node: str) -> str:
+    """Maps the node of a view to that of the view's copying form.
+
+    >>> view_copy_node("ExpandBackward0")
+    'ExpandBackward0_copy'
+    """
+    return f"{node}_copy"
+
+
+def foreach_node(node: str, overload: str) -> str:
+    """Maps a node to that of an operator over lists, of that overload, which is derived from it.
+
+    >>> foreach_node("AddBackward0", "List")
+    'ForeachAddBackward0List'
+    """
+    return f"Foreach{node}{overload}"
+
+
+def saved_attribute(tensor: str, suffix: str) -> str:
+    """Maps a tensor and what is read of it to the saved value.
+
+    >>> saved_attribute("self", "sym_sizes")
+    'self_sym_sizes'
+    """
+    return f"{tensor}_{suffix}"
+
+
+def named_gradient(result: str) -> str:
+    """Maps a result to what formulas call its gradient.
+
+    >>> named_gradient("values")
+    'grad_values'
+    """
+    return f"grad_{result}"
+
+
 def argument(saved_name: str, suffix: str = "") -> str:
     """Maps a saved value (and the suffix of a component) to the name of an operator argument.
 

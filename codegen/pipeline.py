@@ -18,16 +18,16 @@ from .installed.compiled_formulas import hash_of_derivatives, is_edited, load_co
 from .installed.exports import callable_helpers, library_identity
 from .installed.locate import TorchInstall
 from .installed.operators import Operators, load_operators
-from .installed.torchgen_process import TorchgenRun
 from .installed.vocabulary import DECLARING_HEADERS, HELPERS_NAMESPACE, Vocabulary, load_vocabulary
-from .model.build import EntryPlace, build_model
+from .model.build import build_model
 from .model.helpers import HELPERS
 from .model.mode import LinkFacts
 from .model.node import Mode, Model
 from .parse.report import Report
-from .parse.yaml_source import RawEntry, parse_entries
+from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
 from .preconditions import TORCH_TABLE, TORCH_TABLE_NAME, add_preconditions
+from .resolve import resolve_derivatives
 
 
 class BadDerivativesError(Exception):
@@ -68,37 +68,36 @@ def load_model(
 ) -> Model:
     """Read and check the derivatives of ``install``, which need not be the torch of this Python.
 
-    torchgen works in a process of its own meanwhile; the phase "torchgen" is the time spent waiting for it.
-
     Raises:
         BadDerivativesError: the YAML has errors.
-        TorchgenRefusedError: torchgen finds an error where this check finds none.
     """
     cache = cache or Cache()
     name = install.derivatives_yaml.name
     report = Report()
-    with TorchgenRun(install, cache) as torchgen:
-        with timings.phase("parse"):
-            source = read_source(install.derivatives_yaml, name, report)
-            entries = parse_entries(source, report) if source is not None else ()
-        with timings.phase("vocabulary"):
-            operators, vocabulary = _load_names(install, cache)
+    with timings.phase("parse"):
+        source = read_source(install.derivatives_yaml, name, report)
+        entries = parse_entries(source, report) if source is not None else ()
+    with timings.phase("vocabulary"):
+        operators, vocabulary = load_names(install, cache)
+    with timings.phase("check"):
+        judged = check_entries(entries, operators, vocabulary, report)
+    _raise_errors(report)
+    with timings.phase("exports"):
+        facts = _link_facts(install, vocabulary, settings, cache)
+    changes = Report()
+    if settings.must_take_effect:
         with timings.phase("check"):
-            judged = check_entries(entries, operators, vocabulary, report)
-        _raise_errors(report)
-        with timings.phase("exports"):
-            facts = _link_facts(install, vocabulary, settings, cache)
-        changes = Report()
-        if settings.must_take_effect:
-            with timings.phase("check"):
-                _check_changes(install, judged, operators, facts, settings, changes)
-            _raise_errors(changes)
-        with timings.phase("torchgen"):
-            derivatives = torchgen.result()
-    with timings.phase("model"):
-        model = build_model(
-            derivatives, _places(entries), operators, facts, install.version, settings.forced_mode, name
+            _check_changes(install, judged, operators, facts, settings, changes)
+        _raise_errors(changes)
+    with timings.phase("resolve"):
+        derivatives = resolve_derivatives(
+            tuple(entry.formulas for entry in judged),
+            (operator.schema for operator in operators.items),
+            report,
         )
+    _raise_errors(report)
+    with timings.phase("model"):
+        model = build_model(derivatives, operators, facts, install.version, settings.forced_mode, name)
         table = read_source(TORCH_TABLE, TORCH_TABLE_NAME, report)
         if table is not None:
             model = add_preconditions(model, table, report)
@@ -143,7 +142,7 @@ def render(model: Model, settings: Settings, timings: Timings) -> dict[str, str]
         return emit_all(make_renderer(model, settings.templates, settings.line_directives))
 
 
-def _load_names(install: TorchInstall, cache: Cache) -> tuple[Operators, Vocabulary]:
+def load_names(install: TorchInstall, cache: Cache) -> tuple[Operators, Vocabulary]:
     """The operators and every other name that formulas may use."""
 
     def make() -> tuple[Operators, Vocabulary]:
@@ -183,17 +182,3 @@ def _helper_names(vocabulary: Vocabulary) -> frozenset[str]:
     prefix = f"{HELPERS_NAMESPACE}::"
     constants = {name.removeprefix(prefix) for name in vocabulary.constants if name.startswith(prefix)}
     return vocabulary.helpers | constants
-
-
-def _places(entries: tuple[RawEntry, ...]) -> dict[str, EntryPlace]:
-    places = {}
-    for entry in entries:
-        lines = {}
-        texts = {}
-        for block in entry.dispatch:
-            for formula in block.formulas:
-                key = (block.key, tuple(name.text for name in formula.names))
-                lines[key] = formula.source.span.line
-                texts[key] = formula.text
-        places[entry.name.text] = EntryPlace(entry.name.span.line, lines, texts)
-    return places

@@ -16,6 +16,8 @@ from ..parse.report import Report
 from ..parse.schema import Argument
 from ..parse.span import SourceText, Span
 from ..parse.yaml_source import DISPATCH, NAME, OUTPUT_DIFFERENTIABILITY, RawDispatch, RawFormula
+from ..resolve.formula import resolve_formula, values_of
+from ..resolve.records import ResolvedFormula
 from .lookup import describe_scope
 
 NON_DIFFERENTIABLE = "non_differentiable"
@@ -34,12 +36,20 @@ class Rule:
     formula: Formula
 
 
+@dataclass(frozen=True)
+class GradientRule(Rule):
+    """A formula for the gradients of arguments."""
+
+    resolved: ResolvedFormula
+    """Over the values that the forward saves."""
+
+
 @dataclass
 class Block:
     """What one dispatch key says about one operator."""
 
     operator: Operator
-    gradients: list[Rule] = field(default_factory=list)
+    gradients: list[GradientRule] = field(default_factory=list)
     """Formulas for arguments."""
     forward: list[Rule] = field(default_factory=list)
     """Formulas for outputs."""
@@ -173,7 +183,9 @@ def _read_gradient(
         return
     formula = parse_checked(raw.source, report)
     if formula is not None:
-        result.gradients.append(Rule(raw, tuple(argument.name for argument in arguments), formula))
+        inputs = tuple(argument.name for argument in arguments)
+        resolved = resolve_formula(formula, inputs, values_of(result.operator.schema), report)
+        result.gradients.append(GradientRule(raw, inputs, formula, resolved))
 
 
 def _forward_formula(raw: RawFormula, report: Report) -> Formula | None:

@@ -17,15 +17,12 @@ from ..installed.compiled_formulas import (
     node_digest,
 )
 from ..installed.operators import Operators
-from ..model.mode import LinkFacts, first_unlinkable
-from ..parse.expression import Call, Name, walk
+from ..model.mode import ZEROS, LinkFacts, first_unlinkable
 from ..parse.nearest import quoted
 from ..parse.report import Report
 from ..parse.yaml_source import RawEntry
-from .block import Block, Rule
+from .block import Block, GradientRule, Rule
 from .entries import JudgedEntry
-
-ZEROS = "TypeAndSize::zeros"
 
 
 def digests(entries: Iterable[JudgedEntry]) -> Iterator[str]:
@@ -82,10 +79,10 @@ def check_compiled(
             if changed:
                 _check_changed(entry, block, changed, None if compiles_nothing else link_facts(), report)
                 _tell_of_derived(entry, changed[0], operators, written, report)
-            for rule in block.forward:
-                if not compiled.has_formula(schema, raw.key, rule.names, rule.formula.text):
+            for forward in block.forward:
+                if not compiled.has_formula(schema, raw.key, forward.names, forward.formula.text):
                     report.notice(
-                        rule.raw.source.span,
+                        forward.raw.source.span,
                         "this changes nothing: backbind makes backward nodes, and this is a forward derivative",
                     )
 
@@ -140,7 +137,7 @@ def _check_inputs(
 
 
 def _check_changed(
-    entry: JudgedEntry, block: Block, changed: list[Rule], facts: LinkFacts | None, report: Report
+    entry: JudgedEntry, block: Block, changed: list[GradientRule], facts: LinkFacts | None, report: Report
 ) -> None:
     """Report the changed formulas of a node for which torch's own code is called."""
     if facts is None:
@@ -168,30 +165,13 @@ def _check_changed(
         )
 
 
-def first_blocked(block: Block, facts: LinkFacts) -> tuple[Rule, str] | None:
+def first_blocked(block: Block, facts: LinkFacts) -> tuple[GradientRule, str] | None:
     """The formula of a node that cannot be compiled here, and the helper in it that keeps it from that."""
-    schema = block.operator.schema
-    saved = {argument.name for argument in schema.formula_arguments} | set(schema.output_names)
     for rule in block.gradients:
-        helper = first_unlinkable(rule.formula, facts)
-        if helper is None and _takes_zeros(rule, saved):
-            helper = ZEROS
+        helper = first_unlinkable(rule.resolved.parsed, facts)
         if helper is not None:
             return rule, helper
     return None
-
-
-def _takes_zeros(rule: Rule, saved: set[str]) -> bool:
-    """Whether a formula makes zeros like a saved tensor, of which only dtype and sizes are then saved."""
-    return any(
-        isinstance(node, Call)
-        and isinstance(node.function, Name)
-        and node.function.qualified == "zeros_like"
-        and len(node.arguments) == 1
-        and isinstance(node.arguments[0], Name)
-        and node.arguments[0].plain in saved
-        for node, _, _ in walk(rule.formula.root)
-    )
 
 
 def _tell_of_derived(

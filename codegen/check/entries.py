@@ -13,6 +13,8 @@ from ..parse.report import Report, processing
 from ..parse.span import SourceText, Span
 from ..parse.yaml_source import DEFAULT_KEY, DISPATCH, RawDifferentiability, RawEntry, describe
 from ..parse.yaml_tree import Node, ScalarNode
+from ..resolve.outputs import differentiable_results
+from ..resolve.records import EntryFormulas, KeyFormulas
 from .block import OPTION_KEYS, Block, arguments_of, counted, forward_names, parse_checked, read_block
 from .formulas import check_rule, check_vocabulary
 from .forward import check_automatic, is_automatic
@@ -29,6 +31,22 @@ class JudgedEntry:
     operator: Operator
     blocks: tuple[Block, ...]
     """One for each dispatch key, in the order of ``raw.dispatch``."""
+
+    @property
+    def formulas(self) -> EntryFormulas:
+        """Its resolved formulas, of which nodes are made."""
+        stated = self.raw.output_differentiability
+        return EntryFormulas(
+            self.operator.schema,
+            self.raw.name.span,
+            tuple(
+                KeyFormulas(
+                    raw.key, tuple(rule.resolved for rule in block.gradients), bool(block.non_differentiable)
+                )
+                for raw, block in zip(self.raw.dispatch, self.blocks, strict=True)
+            ),
+            None if stated is None else stated.truth_values,
+        )
 
 
 def check_entries(
@@ -92,10 +110,10 @@ def _check_entry(
                 # Without the operator its names are unknown, but a missing bracket is one all the same.
                 parse_checked(raw.source, report)
         return None
-    differentiable = _differentiable_outputs(entry, operator, vocabulary, report)
     listed = entry.output_differentiability
-    fits = listed is not None and len(listed.items) == len(operator.schema.returns)
-    stated = len(differentiable) if fits else None
+    says = None if listed is None else _check_differentiability(listed, operator, vocabulary, report)
+    differentiable = tuple(name for name, _ in differentiable_results(operator.schema, says))
+    stated = None if says is None else len(differentiable)
     blocks = tuple(read_block(block, operator, vocabulary, report) for block in entry.dispatch)
     for judged in blocks:
         _check_block(judged, differentiable, stated, vocabulary, report)
@@ -105,16 +123,16 @@ def _check_entry(
 def _check_block(
     block: Block, differentiable: tuple[str, ...], stated: int | None, vocabulary: Vocabulary, report: Report
 ) -> None:
-    backward = backward_scope(block, differentiable)
-    for rule in block.gradients:
-        check_rule(rule, backward, vocabulary, report)
+    backward_names = backward_scope(block, differentiable)
+    for gradient in block.gradients:
+        check_rule(gradient, backward_names, vocabulary, report)
     check_gradients(block, differentiable, stated, report)
-    forward = forward_scope(block, differentiable)
-    for rule in block.forward:
-        if is_automatic(rule):
-            check_automatic(rule, block, report)
+    forward_names = forward_scope(block, differentiable)
+    for forward in block.forward:
+        if is_automatic(forward):
+            check_automatic(forward, block, report)
         else:
-            check_rule(rule, forward, vocabulary, report)
+            check_rule(forward, forward_names, vocabulary, report)
 
 
 def _check_unknown_key(
@@ -137,27 +155,23 @@ def _check_unknown_key(
     report.error(key.span, f"there is no option '{key.text}' that takes {describe(value)}", hint)
 
 
-def _differentiable_outputs(
-    entry: RawEntry, operator: Operator, vocabulary: Vocabulary, report: Report
-) -> tuple[str, ...]:
-    """The names of the outputs that have gradients, after a look at what the entry says about them."""
+def _check_differentiability(
+    stated: RawDifferentiability, operator: Operator, vocabulary: Vocabulary, report: Report
+) -> tuple[bool, ...] | None:
+    """What an entry says about its outputs, one value for each; None after a message that their number is wrong."""
     schema = operator.schema
-    tensors = [output.is_tensor for output in schema.returns]
-    stated = entry.output_differentiability
-    if stated is not None:
-        count = len(schema.returns)
-        if len(stated.items) != count:
-            names = f": {quoted(schema.output_names)}" if schema.output_names else ""
-            report.error(
-                stated.span,
-                f"this list has {counted(len(stated.items), 'value')}, "
-                f"but '{schema.full_name}' has {counted(count, 'output')}{names}",
-                "write one value per output",
-            )
-        _check_conditions(stated, operator, vocabulary, report)
-        if len(stated.items) == count:
-            tensors = [has and item is not False for has, item in zip(tensors, stated.items, strict=True)]
-    return tuple(name for name, has in zip(schema.output_names, tensors, strict=True) if has)
+    count = len(schema.returns)
+    _check_conditions(stated, operator, vocabulary, report)
+    if len(stated.items) == count:
+        return stated.truth_values
+    names = f": {quoted(schema.output_names)}" if schema.output_names else ""
+    report.error(
+        stated.span,
+        f"this list has {counted(len(stated.items), 'value')}, "
+        f"but '{schema.full_name}' has {counted(count, 'output')}{names}",
+        "write one value per output",
+    )
+    return None
 
 
 def _check_conditions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..installed.vocabulary import Vocabulary, candidates
 from ..parse.expression import Literal, Unary
 from ..parse.formula import CallUse, Formula, MethodUse, NameUse
-from ..parse.nearest import did_you_mean, nearest_name, quoted
+from ..parse.nearest import did_you_mean, nearest_name
 from ..parse.report import Report
 from .block import Rule, misspelt_rule
 from .scope import Scope
@@ -32,8 +32,6 @@ def check_rule(rule: Rule, scope: Scope, vocabulary: Vocabulary, report: Report)
                 f"'.{method.name}()' gives plain integers, which fails when sizes are symbolic",
                 f"write '.{replacement}()'",
             )
-        elif method.name == "sym_strides":
-            _check_strides(rule, method, scope, report)
 
 
 def check_vocabulary(
@@ -124,16 +122,3 @@ def _is_number_list(method: MethodUse, scope: Scope) -> bool:
         if argument.name == method.receiver_name:
             return argument.is_list and not argument.is_tensor
     return False
-
-
-def _check_strides(rule: Rule, method: MethodUse, scope: Scope, report: Report) -> None:
-    """Strides are saved by a call that blames one argument, so only its own gradient may read them."""
-    name = method.receiver_name
-    arguments = {argument.name for argument in scope.block.operator.schema.formula_arguments}
-    if name in arguments and rule.names != (name,):
-        owner = quoted(rule.names)
-        report.error(
-            rule.formula.span(method),
-            f"'{name}.sym_strides()' belongs in the formula of '{name}' alone, not in that of {owner}",
-            f"pass '{name}' itself and read its strides in a helper function",
-        )

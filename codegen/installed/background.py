@@ -1,7 +1,6 @@
 """Runs a function of this package in a process of its own, while this one goes on.
 
-Two things need it: the torchgen of another torch, which cannot be loaded beside the installed one, and
-libclang's reading of a large header, which takes seconds on an otherwise idle core.
+libclang's reading of a large header needs it, which takes seconds on an otherwise idle core.
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ _PACKAGES = Path(__file__).resolve().parents[2]
 
 _CHILD = """
 import sys
-first, last, module, function, *arguments = sys.argv[1:]
-if first:
-    sys.path.insert(0, first)
+packages, module, function, *arguments = sys.argv[1:]
 # Last, because an installed backbind has modules with the names of others.
-sys.path.append(last)
+sys.path.append(packages)
 from codegen.installed.background import answer
 answer(module, function, arguments)
 """
@@ -42,24 +39,9 @@ class BackgroundError(Exception):
 class Background:
     """A function that runs elsewhere; leaving the ``with`` block ends it, finished or not."""
 
-    def __init__(
-        self, module: str, function: str, arguments: list[str], packages: Path | None = None
-    ) -> None:
-        """Start ``function`` of the module ``module`` beside this one.
-
-        ``packages`` is a folder to import from first.
-        """
-        command = [
-            sys.executable,
-            "-P",
-            "-c",
-            _CHILD,
-            str(packages or ""),
-            str(_PACKAGES),
-            module,
-            function,
-            *arguments,
-        ]
+    def __init__(self, module: str, function: str, arguments: list[str]) -> None:
+        """Start ``function`` of the module ``module`` beside this one."""
+        command = [sys.executable, "-P", "-c", _CHILD, str(_PACKAGES), module, function, *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Background:
@@ -102,5 +84,5 @@ def answer(module: str, function: str, arguments: list[str]) -> None:
         answered = {"error": [type(error).__name__, str(error) or type(error).__name__]}
     json.dump(answered, output)
     output.close()
-    # Taking apart a heap of parsed operators would take as long as a tenth of the work.
+    # Taking apart what was read of a large header takes time, and nothing is left to be done.
     os._exit(0)

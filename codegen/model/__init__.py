@@ -1,1 +1,1 @@
-"""The checked model of all nodes, made from torchgen's records and the places in the YAML."""
+"""The checked model of all nodes, made of the resolved derivatives."""

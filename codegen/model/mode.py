@@ -10,7 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..parse.formula import Formula as ParsedFormula
-from .node import Formula, Input, Mode, ModeChoice
+from ..resolve.records import Input
+from .node import Formula, Mode, ModeChoice
+
+ZEROS = "TypeAndSize::zeros"
+"""What zeros like a saved tensor are made by: a method of the node struct's field that torch keeps to itself."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,6 @@ def first_unlinkable(parsed: ParsedFormula, facts: LinkFacts) -> str | None:
         if name.name in hidden:
             return name.name
     for method in parsed.methods:
-        # The saved form of zeros_like(x): a method of the node struct's field that torch keeps to itself.
         if method.name == "zeros" and (method.receiver_name or "").endswith("_info"):
-            return "TypeAndSize::zeros"
+            return ZEROS
     return None

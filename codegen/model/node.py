@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 
 from .. import names
 from ..parse.formula import Formula as ParsedFormula
-from ..parse.formula import parse_formula
+from ..resolve.records import Input, Output
 from .precondition import Precondition
 from .saved_types import Component, SavedType
 
@@ -85,27 +84,6 @@ class SavedValue:
 
 
 @dataclass(frozen=True)
-class Input:
-    """One argument of the forward that gets a gradient."""
-
-    name: str
-    is_list: bool
-
-    @property
-    def size_name(self) -> str | None:
-        """The saved value that keeps the list's length, if it is a list."""
-        return f"{self.name}_size" if self.is_list else None
-
-
-@dataclass(frozen=True)
-class Output:
-    """One result of the forward whose gradient the node takes."""
-
-    name: str
-    is_list: bool
-
-
-@dataclass(frozen=True)
 class Formula:
     """The rule for the gradient of one input, or of several at once."""
 
@@ -116,11 +94,8 @@ class Formula:
     """Over saved values: what is compiled."""
     line: int
     """Line of the YAML where it starts."""
-
-    @cached_property
-    def parsed(self) -> ParsedFormula:
-        """The names, calls and methods of `resolved`."""
-        return parse_formula(self.resolved)
+    parsed: ParsedFormula
+    """The tree of `resolved` with its names, calls and methods; its places are those of `written`."""
 
 
 @dataclass(frozen=True)

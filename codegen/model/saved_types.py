@@ -1,6 +1,6 @@
 """How a saved value of each type behaves: the one table that every emitter asks.
 
-A row says where the value comes from (the type that torchgen gives it), where the node struct keeps it, how C++
+A row says where the value comes from (its C++ type in the forward), where the node struct keeps it, how C++
 passes it, and which arguments of an operator schema carry it. A type without a row is an error: there is no default.
 Both C++ sides, ``csrc/ivalue/pack.h`` and ``csrc/ivalue/unpack.h``, have one function for each row, named by its key.
 """
@@ -31,7 +31,7 @@ class SavedType:
     key: str
     """Names the row, and the pack and unpack functions in C++: ``sym_int_list``."""
     ctypes: tuple[str, ...]
-    """Types that torchgen gives to values of this row: ``("c10::SymIntArrayRef",)``."""
+    """Types in the forward of values of this row, as `codegen.resolve` has them: ``("c10::SymIntArrayRef",)``."""
     member: str
     """The type of the node struct's field, as libclang spells it without ``torch::autograd::generated::``."""
     value: str
@@ -256,7 +256,7 @@ _BY_CTYPE = {ctype: row for row in SAVED_TYPES for ctype in row.ctypes}
 
 
 def saved_type_of(ctype: str) -> SavedType:
-    """The row for a type as torchgen spells it.
+    """The row for a C++ type in the forward.
 
     Raises:
         UnknownSavedTypeError: no row has this type; the message tells where to add one.

@@ -4,8 +4,8 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +167,62 @@ def walk(root: Expression) -> Iterator[tuple[Expression, Expression | None, froz
         if isinstance(node, Lambda):
             bound = bound | frozenset(node.parameters)
         pending.extend((child, node, bound) for child in reversed(node.children()))
+
+
+def replaced(root: Expression, replacements: Mapping[int, Expression]) -> Expression:
+    """The tree with other expressions in the places of some, which are named by their ``id``.
+
+    What a replacement puts in a place is taken as it is: nothing is replaced inside it. Like `walk`, it does without
+    Python's stack.
+    """
+    order: list[Expression] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        order.append(node)
+        if id(node) not in replacements:
+            pending.extend(node.children())
+    made: dict[int, Expression] = dict(replacements)
+    for node in reversed(order):
+        if id(node) not in made:
+            before = node.children()
+            after = tuple(made[id(child)] for child in before)
+            same = all(new is old for new, old in zip(after, before, strict=True))
+            made[id(node)] = node if same else _with_children(node, after)
+    return made[id(root)]
+
+
+def placed(root: Expression, start: int, end: int) -> Expression:
+    """A small tree whose every expression stands for ``text[start:end]``: what code generation puts there."""
+    children = tuple(placed(child, start, end) for child in root.children())
+    moved = replace(root, start=start, end=end)
+    if isinstance(moved, Member):
+        moved = replace(moved, name_start=start)
+    return _with_children(moved, children)
+
+
+def _with_children(node: Expression, children: tuple[Expression, ...]) -> Expression:
+    """The same expression around other ones; ``children`` are as many as, and in the order of, its own."""
+    match node:
+        case Unary():
+            return replace(node, operand=children[0])
+        case Cast():
+            return replace(node, operand=children[0])
+        case Binary():
+            return replace(node, left=children[0], right=children[1])
+        case Conditional():
+            return replace(node, condition=children[0], positive=children[1], negative=children[2])
+        case Call():
+            return replace(node, function=children[0], arguments=children[1:])
+        case Member():
+            return replace(node, receiver=children[0])
+        case Index():
+            return replace(node, sequence=children[0], position=children[1])
+        case Braces(type=None):
+            return replace(node, items=children)
+        case Braces():
+            # A type has no value that anything could be put in the place of.
+            return replace(node, items=children[1:])
+        case Lambda():
+            return replace(node, body=children)
+    return node

@@ -125,6 +125,11 @@ class _Parser:
         self.token = self.tokens[min(self.position, len(self.tokens) - 1)]
         return taken
 
+    @property
+    def end(self) -> int:
+        """Where what was read last ends, closing brackets included."""
+        return self.tokens[self.position - 1].end
+
     def at(self, text: str) -> bool:
         # A string literal's text starts with its quote, so it never equals an operator.
         return self.token.text == text
@@ -159,6 +164,7 @@ class _Parser:
             place = self.token
             hint = "write a helper function and call it"
             raise FormulaSyntaxError(f"more than {MAX_DEPTH} levels of nesting", place.start, place.end, hint)
+        start = self.token.start
         left = self.prefix()
         while True:
             operator = self.token.text
@@ -169,13 +175,13 @@ class _Parser:
                     message, hint = "C++ has no operator '**'", OPERATOR_SLIPS["**"]
                     raise FormulaSyntaxError(message, taken.start, self.token.end, hint)
                 right = self.expression(precedence + 1)
-                left = Binary(left.start, right.end, operator, left, right)
+                left = Binary(start, self.end, operator, left, right)
             elif operator == "?" and minimum <= CONDITIONAL:
                 self.advance()
                 positive = self.expression(0)
                 self.expect(":", "the first branch of '?'")
                 negative = self.expression(CONDITIONAL)
-                left = Conditional(left.start, negative.end, left, positive, negative)
+                left = Conditional(start, self.end, left, positive, negative)
             else:
                 self.depth -= 1
                 return left
@@ -189,38 +195,37 @@ class _Parser:
                 self.fail(f"more than {MAX_DEPTH} levels of nesting", token)
             operand = self.prefix()
             self.depth -= 1
-            return Unary(token.start, operand.end, token.text, operand)
-        return self.postfix(self.primary())
+            return Unary(token.start, self.end, token.text, operand)
+        return self.postfix(self.primary(), token.start)
 
-    def postfix(self, left: Expression) -> Expression:
+    def postfix(self, left: Expression, start: int) -> Expression:
+        """What is called, indexed or asked for members; it begins at ``start``, with a bracket where it has one."""
         while self.token.kind is TokenKind.PUNCTUATION:
             operator = self.token.text
             if operator == "(":
                 arguments, end = self.bracketed("(")
-                left = Call(left.start, end, left, arguments)
+                left = Call(start, end, left, arguments)
             elif operator == "[":
                 self.advance()
                 position = self.expression(0)
                 end = self.expect("]", "an index").end
-                left = Index(left.start, end, left, position)
+                left = Index(start, end, left, position)
             elif operator in (".", "->"):
-                left = self.member(left)
+                left = self.member(left, start)
             elif operator == "{" and isinstance(left, Name):
                 items, end = self.bracketed("{")
-                left = Braces(left.start, end, items, left)
+                left = Braces(start, end, items, left)
             else:
                 break
         return left
 
-    def member(self, receiver: Expression) -> Member:
+    def member(self, receiver: Expression, start: int) -> Member:
         arrow = self.advance().text == "->"
         if self.token.kind is not TokenKind.NAME:
             self.fail("expected the name of a member")
         name = self.advance()
         template_arguments, end = self.template_arguments(always=True)
-        return Member(
-            receiver.start, end or name.end, receiver, name.text, name.start, arrow, template_arguments
-        )
+        return Member(start, end or name.end, receiver, name.text, name.start, arrow, template_arguments)
 
     def primary(self) -> Expression:
         token = self.token
@@ -262,7 +267,7 @@ class _Parser:
         self.expect(")", "an expression in brackets")
         if isinstance(inner, Name) and inner.path[-1] in BUILTIN_TYPES and self.starts_operand():
             operand = self.prefix()
-            return Cast(opener.start, operand.end, inner, operand)
+            return Cast(opener.start, self.end, inner, operand)
         return inner
 
     def starts_operand(self) -> bool:

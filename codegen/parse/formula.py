@@ -16,7 +16,16 @@ from .expression import Call, Expression, Index, Literal, Member, Name, walk
 from .expression_parser import parse_expression
 from .span import SourceFile, SourceText, Span
 
-__all__ = ["CallUse", "Formula", "FormulaSyntaxError", "IndexUse", "MethodUse", "NameUse", "parse_formula"]
+__all__ = [
+    "CallUse",
+    "Formula",
+    "FormulaSyntaxError",
+    "IndexUse",
+    "MethodUse",
+    "NameUse",
+    "gather_formula",
+    "parse_formula",
+]
 
 
 class NameUse(NamedTuple):
@@ -135,14 +144,15 @@ def parse_formula(text: str | SourceText, span: Span | None = None) -> Formula:
         FormulaSyntaxError: the text is no expression; it says where and what was expected.
     """
     source = text if isinstance(text, SourceText) else _placed(text, span)
-    return _gather(source, parse_expression(source.text))
+    return gather_formula(source, parse_expression(source.text))
 
 
 def _placed(text: str, span: Span | None) -> SourceText:
     return SourceText(text, Span(SourceFile("<formula>", text), 0, len(text)) if span is None else span)
 
 
-def _gather(source: SourceText, root: Expression) -> Formula:
+def gather_formula(source: SourceText, root: Expression) -> Formula:
+    """The formula whose tree is ``root``; its expressions stand for parts of ``source``."""
     free_names: list[NameUse] = []
     qualified_names: list[NameUse] = []
     calls: list[CallUse] = []

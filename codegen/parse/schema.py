@@ -36,6 +36,7 @@ class Argument:
     keyword_only: bool
     written: bool
     """Whether the operator writes into it, ``Tensor(a!)``."""
+    has_default: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -190,8 +191,11 @@ def _arguments(text: str, start: int, end: int) -> tuple[Argument, ...]:
             raise SchemaSyntaxError(message, first, max(last, first + 1))
         if any(argument.name == found["name"] for argument in arguments):
             raise SchemaSyntaxError(f"a second argument '{found['name']}'", first, last)
+        type_ = found["type"]
         arguments.append(
-            Argument(found["name"], _plain_type(found["type"]), keyword_only, "!" in found["type"])
+            Argument(
+                found["name"], _plain_type(type_), keyword_only, "!" in type_, found["default"] is not None
+            )
         )
     return tuple(arguments)
 

@@ -59,6 +59,11 @@ class RawDifferentiability:
     items: tuple[bool | SourceText, ...]
     item_spans: tuple[Span, ...]
 
+    @property
+    def truth_values(self) -> tuple[bool, ...]:
+        """Which outputs may have a gradient; a condition counts as true."""
+        return tuple(item is not False for item in self.items)
+
 
 @dataclass(frozen=True)
 class RawEntry:

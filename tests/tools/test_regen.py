@@ -312,7 +312,7 @@ def test_nothing_is_kept_where_that_is_not_wanted(regen: Regen, out: Path, cache
         "vocabulary",
         "check",
         "exports",
-        "torchgen",
+        "resolve",
         "model",
         "emit",
         "compare",

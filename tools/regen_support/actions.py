@@ -155,7 +155,7 @@ def _new_record(options: Options, install: TorchInstall, outcome: Outcome) -> Re
         outcome.header_check,
         input_files(install),
         () if options.delegate_only else (install.cpu_library,),
-        input_folders(install),
+        input_folders(),
         outcome.out,
         outcome.outputs,
     )

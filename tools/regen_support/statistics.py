@@ -71,7 +71,7 @@ def describe_statistics(found: dict[str, Any]) -> str:
         lines.append(f"         and {len(found['reasons']) - _MOST_REASONS} more")
     lines.append("seconds:")
     for phase, spent in found["phases"].items():
-        # The phase that waits for torchgen, and so on, is named as the fact that it makes.
+        # A phase is named as the fact that it makes.
         note = (
             "  (kept from an earlier run)"
             if phase.replace("header check", "node-structs") in found["cached"]

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from codegen.model.difference import Change, Difference, NodeDifference, compare_models, describe
-from codegen.model.node import Input, Mode, ModeChoice, Model, NodeSpec
+from codegen.model.node import Mode, ModeChoice, Model, NodeSpec
+from codegen.resolve.records import Input
 
 NAMES = ("MulBackward0", "SinBackward0", "SplitBackward0")
 

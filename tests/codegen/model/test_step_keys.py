@@ -8,6 +8,7 @@ from codegen.installed.locate import TorchInstall
 from codegen.installed.operators import Operators, load_operators
 from codegen.model.node import Formula, StepKeys
 from codegen.model.step_keys import step_keys
+from codegen.parse.formula import parse_formula
 
 ALL, BELOW_AUTOGRAD, BELOW_AD_INPLACE_OR_VIEW = (
     StepKeys.ALL,
@@ -20,6 +21,10 @@ IF_CONTIGUOUS = StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS
 @pytest.fixture(scope="module")
 def operators(installed_torch: TorchInstall) -> Operators:
     return load_operators(installed_torch)
+
+
+def formula_of(text: str) -> Formula:
+    return Formula(("self",), text, text, 1, parse_formula(text))
 
 
 @pytest.mark.parametrize(
@@ -81,8 +86,7 @@ def operators(installed_torch: TorchInstall) -> Operators:
     ],
 )
 def test_keys_by_kind(formulas: list[str], expected: StepKeys, operators: Operators) -> None:
-    made = [Formula((f"input{i}",), text, text, 1) for i, text in enumerate(formulas)]
-    keys, _ = step_keys(made, operators)
+    keys, _ = step_keys([formula_of(text) for text in formulas], operators)
     assert keys is expected
 
 
@@ -99,5 +103,5 @@ def test_keys_by_kind(formulas: list[str], expected: StepKeys, operators: Operat
     ],
 )
 def test_operators_beneath_the_keys(formula: str, expected: set[str], operators: Operators) -> None:
-    _, called = step_keys([Formula(("self",), formula, formula, 1)], operators)
+    _, called = step_keys([formula_of(formula)], operators)
     assert set(called) == expected

@@ -23,6 +23,8 @@ from codegen.parse.expression import (
     Member,
     Name,
     Unary,
+    placed,
+    replaced,
     walk,
 )
 from codegen.parse.formula import Formula, FormulaSyntaxError, parse_formula
@@ -271,3 +273,37 @@ def test_every_stock_formula_parses(installed_torch: TorchInstall) -> None:
 def test_every_formula_of_the_next_torch_parses(torch_2_14: TorchInstall) -> None:
     for text in stock_formulas(torch_2_14):
         parse_formula(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("x * (a + b).sum()", "(a + b).sum()"),
+        ("((a))[0] + c", "((a))[0]"),
+        ("f((a + b) * (c))", "(a + b) * (c)"),
+        ("-(a)", "-(a)"),
+        ("(a) ? (b) : (c)", "(a) ? (b) : (c)"),
+        ("(int)(a)", "(int)(a)"),
+    ],
+)
+def test_brackets_around_operands_belong_to_what_they_are_operands_of(text: str, part: str) -> None:
+    assert part in {text[node.start : node.end] for node, _, _ in walk(parse_formula(text).root)}
+
+
+@pytest.mark.parametrize("text", [text for text, _ in SHAPES])
+def test_each_expression_can_be_replaced(text: str) -> None:
+    root = parse_formula(text).root
+    new = parse_formula("new.value(1)").root
+    for node, parent, _ in walk(root):
+        if isinstance(parent, Braces) and parent.type is node:
+            continue
+        made = replaced(root, {id(node): placed(new, node.start, node.end)})
+        found = [one for one, _, _ in walk(made) if isinstance(one, Member) and one.name == "value"]
+        assert [(one.start, one.end, one.name_start) for one in found] == [(node.start, node.end, node.start)]
+        # Everything else is as it was.
+        assert shape(replaced(made, {id(parent_of(made, found[0])): node})) == shape(root)
+    assert replaced(root, {}) is root
+
+
+def parent_of(root: Expression, wanted: Expression) -> Expression:
+    return next(parent for node, parent, _ in walk(root) if node is wanted and parent is not None)

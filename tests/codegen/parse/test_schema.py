@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 from codegen.installed.locate import TorchInstall
 from codegen.installed.operators import Operators
-from codegen.installed.torchgen_adapter import parse_native_functions
 from codegen.parse.schema import SchemaSyntaxError, parse_schema
 
 
 @pytest.fixture(scope="module")
 def torchgen_functions(installed_torch: TorchInstall) -> dict[str, Any]:
-    return {str(function.func): function for function in parse_native_functions(installed_torch)}
+    from torchgen.gen import parse_native_yaml
+
+    parsed = parse_native_yaml(str(installed_torch.native_functions_yaml), str(installed_torch.tags_yaml))
+    return {str(function.func): function for function in parsed.native_functions}
 
 
 def lengthless(type_: object) -> str:
