@@ -30,7 +30,8 @@ class FormulaView:
     opening: str
     """The code before the formula."""
     line_macro: str
-    text: str
+    lines: tuple[str, ...]
+    """The formula, broken where the YAML has its line breaks."""
     closing: str
     placements: tuple[str, ...]
     """Statements that put the parts of a tuple in their places."""
@@ -230,7 +231,7 @@ def _view_formula(node: NodeSpec, formula: Formula) -> FormulaView:
         mask=flags if formula.parsed.uses("grad_input_mask") else (),
         opening=opening,
         line_macro=names.line_macro(node.name, formula.inputs),
-        text=" ".join(formula.resolved.split()),
+        lines=formula.lines,
         closing=closing,
         placements=placements,
     )

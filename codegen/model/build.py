@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import names
 from ..installed.operators import Operators
+from ..resolve.layout import layout_of
 from ..resolve.records import Derivatives, ResolvedFormula, ResolvedNode, Saved
 from .mode import LinkFacts, choose_mode
 from .node import Argument, Formula, Mode, ModeChoice, Model, NodeSpec, SavedValue, Skipped
@@ -64,8 +65,8 @@ def _build_node(
 
 
 def _build_formula(formula: ResolvedFormula) -> Formula:
-    written = formula.written
-    return Formula(formula.inputs, written.text, formula.text, written.source.span.line, formula.parsed)
+    line, lines = layout_of(formula)
+    return Formula(formula.inputs, formula.written.text, formula.text, line, lines, formula.parsed)
 
 
 def _build_saved(node: ResolvedNode) -> tuple[SavedValue, ...]:

@@ -94,6 +94,8 @@ class Formula:
     """Over saved values: what is compiled."""
     line: int
     """Line of the YAML where it starts."""
+    lines: tuple[str, ...]
+    """`resolved`, broken where the YAML has its line breaks."""
     parsed: ParsedFormula
     """The tree of `resolved` with its names, calls and methods; its places are those of `written`."""
 

@@ -24,7 +24,7 @@ def operators(installed_torch: TorchInstall) -> Operators:
 
 
 def formula_of(text: str) -> Formula:
-    return Formula(("self",), text, text, 1, parse_formula(text))
+    return Formula(("self",), text, text, 1, (text,), parse_formula(text))
 
 
 @pytest.mark.parametrize(
