@@ -16,7 +16,7 @@ from .installed.vocabulary import load_vocabulary
 from .parse.report import InternalError, Report, escaped
 from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
-from .pipeline import find_link_facts
+from .torch_library import find_link_facts
 
 CLEAN = 0
 BAD_INPUT = 2

@@ -6,7 +6,10 @@ import keyword
 import zlib
 
 NAMESPACE = "backbind"
-"""Namespace of the operators in the dispatcher, and of the C++ code."""
+"""Namespace of the operators of torch in the dispatcher, and of their C++ code."""
+
+OPERATORS_MODULE = "backbind.ops"
+"""The Python module of these operators."""
 
 GRADIENTS = "grads"
 NEEDS_INPUT_GRAD = "needs_input_grad"

@@ -13,21 +13,19 @@ from pathlib import Path
 from .check import JudgedEntry, check_compiled, check_entries
 from .emit.registry import emit_all
 from .emit.rendering import TEMPLATES, make_renderer
-from .installed.cache import Cache, content_key, own_sources
+from .installed.cache import Cache
 from .installed.compiled_formulas import hash_of_derivatives, is_edited, load_compiled_formulas
-from .installed.exports import callable_helpers, library_identity
 from .installed.locate import TorchInstall
-from .installed.operators import Operators, load_operators
-from .installed.vocabulary import DECLARING_HEADERS, HELPERS_NAMESPACE, Vocabulary, load_vocabulary
+from .installed.operators import Operators
 from .model.build import build_model
-from .model.helpers import HELPERS
-from .model.mode import LinkFacts
+from .model.link_facts import NOTHING_LINKS, LinkFacts
 from .model.node import Mode, Model
 from .parse.report import Report
 from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
-from .preconditions import TORCH_TABLE, TORCH_TABLE_NAME, add_preconditions
+from .preconditions import add_preconditions
 from .resolve import resolve_derivatives
+from .torch_library import find_link_facts, load_names, torch_library
 
 
 class BadDerivativesError(Exception):
@@ -72,10 +70,10 @@ def load_model(
         BadDerivativesError: the YAML has errors.
     """
     cache = cache or Cache()
-    name = install.derivatives_yaml.name
     report = Report()
+    delegates_only = settings.forced_mode is Mode.DELEGATE
     with timings.phase("parse"):
-        source = read_source(install.derivatives_yaml, name, report)
+        source = read_source(install.derivatives_yaml, install.derivatives_yaml.name, report)
         entries = parse_entries(source, report) if source is not None else ()
     with timings.phase("vocabulary"):
         operators, vocabulary = load_names(install, cache)
@@ -83,7 +81,8 @@ def load_model(
         judged = check_entries(entries, operators, vocabulary, report)
     _raise_errors(report)
     with timings.phase("exports"):
-        facts = _link_facts(install, vocabulary, settings, cache)
+        # Where nothing is compiled inline, nobody asks what links.
+        facts = NOTHING_LINKS if delegates_only else find_link_facts(install, vocabulary, cache)
     changes = Report()
     if settings.must_take_effect:
         with timings.phase("check"):
@@ -97,8 +96,9 @@ def load_model(
         )
     _raise_errors(report)
     with timings.phase("model"):
-        model = build_model(derivatives, operators, facts, install.version, settings.forced_mode, name)
-        table = read_source(TORCH_TABLE, TORCH_TABLE_NAME, report)
+        library = torch_library(install, operators, facts)
+        model = build_model(library, derivatives, settings.forced_mode)
+        table = read_source(library.preconditions, library.preconditions_name, report)
         if table is not None:
             model = add_preconditions(model, table, report)
     _raise_errors(report)
@@ -140,45 +140,3 @@ def render(model: Model, settings: Settings, timings: Timings) -> dict[str, str]
     """The texts of every output file, by path."""
     with timings.phase("emit"):
         return emit_all(make_renderer(model, settings.templates, settings.line_directives))
-
-
-def load_names(install: TorchInstall, cache: Cache) -> tuple[Operators, Vocabulary]:
-    """The operators and every other name that formulas may use."""
-
-    def make() -> tuple[Operators, Vocabulary]:
-        operators = load_operators(install)
-        return operators, load_vocabulary(install, operators)
-
-    headers = (install.include / header for header in DECLARING_HEADERS)
-    key = content_key(
-        install.native_functions_yaml,
-        install.helpers_header,
-        *headers,
-        install.torchgen / "model.py",
-        *own_sources("installed", "parse"),
-    )
-    return cache.fetch("vocabulary", key, make)
-
-
-def _link_facts(install: TorchInstall, vocabulary: Vocabulary, settings: Settings, cache: Cache) -> LinkFacts:
-    """What links; where nothing is compiled inline, nobody asks."""
-    if settings.forced_mode is Mode.DELEGATE:
-        return LinkFacts(frozenset(), frozenset())
-    return find_link_facts(install, vocabulary, cache)
-
-
-def find_link_facts(install: TorchInstall, vocabulary: Vocabulary, cache: Cache | None = None) -> LinkFacts:
-    """Which functions of formulas exist, and which of them link."""
-    cache = cache or Cache()
-    key = content_key(
-        library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py")
-    )
-    exported = cache.fetch("exports", key, lambda: callable_helpers(install))
-    return LinkFacts(_helper_names(vocabulary), exported | frozenset(HELPERS))
-
-
-def _helper_names(vocabulary: Vocabulary) -> frozenset[str]:
-    """Functions and constants that are made for formulas alone."""
-    prefix = f"{HELPERS_NAMESPACE}::"
-    constants = {name.removeprefix(prefix) for name in vocabulary.constants if name.startswith(prefix)}
-    return vocabulary.helpers | constants

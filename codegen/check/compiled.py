@@ -17,7 +17,8 @@ from ..installed.compiled_formulas import (
     node_digest,
 )
 from ..installed.operators import Operators
-from ..model.mode import ZEROS, LinkFacts, first_unlinkable
+from ..model.link_facts import LinkFacts
+from ..model.mode import ZEROS, first_unlinkable
 from ..parse.nearest import quoted
 from ..parse.report import Report
 from ..parse.yaml_source import RawEntry

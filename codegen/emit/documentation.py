@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..model.library import Library
 from ..model.node import Argument, NodeSpec, SavedValue
 
 
-def documentation(node: NodeSpec, torch_version: str, yaml_name: str) -> str:
+def documentation(node: NodeSpec, library: Library) -> str:
     """The docstring of an operator, without indentation."""
     parts = [
         f"Backward of {node.operator}{_key(node)} as a pure function of gradients and saved values.",
@@ -13,7 +14,7 @@ def documentation(node: NodeSpec, torch_version: str, yaml_name: str) -> str:
         _formulas(node),
         _arguments(node),
         _returns(node),
-        _origin(node, torch_version, yaml_name),
+        _origin(node, library),
     ]
     return "\n\n".join(parts)
 
@@ -58,8 +59,8 @@ def _returns(node: NodeSpec) -> str:
     return f"Returns:\n  The gradient of {', '.join(names)}; None where it is not wanted or is zero."
 
 
-def _origin(node: NodeSpec, torch_version: str, yaml_name: str) -> str:
-    place = f"{yaml_name}:{node.line} of torch {torch_version}"
+def _origin(node: NodeSpec, library: Library) -> str:
+    place = f"{library.yaml_name}:{node.line} of {library.name} {library.version}"
     if node.origin == "entry":
         return f"Source: {place}."
     return f"Source: {node.origin} of the entry at {place}."

@@ -16,17 +16,17 @@ _COMMENT_HEADER = re.compile(
 )
 
 
-def comment_header(comment: str, yaml_name: str, version: str, template: str, fingerprint_: str) -> str:
-    """The header of a source file; ``comment`` opens its comments."""
+def comment_header(comment: str, origin: str, template: str, fingerprint_: str) -> str:
+    """The header of a source file; ``comment`` opens its comments, ``origin`` is what it was made from."""
     return (
-        f"{comment} {GENERATED_BY}{yaml_name} of torch {version}; do not edit.\n"
+        f"{comment} {GENERATED_BY}{origin}; do not edit.\n"
         f"{comment} Template: {template}. Fingerprint: {fingerprint_}."
     )
 
 
-def markdown_header(yaml_name: str, version: str) -> str:
+def markdown_header(origin: str) -> str:
     """The header of a page."""
-    return f"<!-- {GENERATED_BY}{yaml_name} of torch {version}; do not edit. -->"
+    return f"<!-- {GENERATED_BY}{origin}; do not edit. -->"
 
 
 def fingerprint(body: str) -> str:
@@ -57,7 +57,7 @@ def was_edited(text: str) -> bool:
     r"""Whether a source file was changed after it was generated; a page or a manifest cannot tell.
 
     >>> body = MARK + "\nint x;\n"
-    >>> header = comment_header("//", "derivatives.yaml", "2.13.0", "cpp/x.cpp.j2", fingerprint(body))
+    >>> header = comment_header("//", "derivatives.yaml of torch 2.13.0", "cpp/x.cpp.j2", fingerprint(body))
     >>> was_edited(body.replace(MARK, header)), was_edited(body.replace(MARK, header) + "int y;")
     (False, True)
     """

@@ -15,7 +15,7 @@ from .shards import SHARDS
 
 def emit(renderer: Renderer) -> Mapping[str, str]:
     """``manifest.json``; each node stands on one line, so that a change shows as one line."""
-    model = renderer.model
+    model, library = renderer.model, renderer.model.library
     nodes = {
         node.name: {
             "schema": node.schema,
@@ -29,7 +29,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
     }
     lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(node)}" for name, node in nodes.items())
     head = (
-        f'  "torch": {json.dumps(model.torch_version)},\n  "yaml": {json.dumps(model.yaml_name)},\n'
+        f'  "{library.name}": {json.dumps(library.version)},\n  "yaml": {json.dumps(library.yaml_name)},\n'
         f'  "yaml_hash": {json.dumps(model.yaml_hash)},\n'
         f'  "line_directives": {json.dumps(renderer.line_directives)},'
     )

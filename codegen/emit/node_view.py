@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .. import names
 from ..model.asked_inputs import asked_inputs
+from ..model.library import Library
 from ..model.node import Formula, Mode, NodeSpec, SavedValue
 from .preconditions import check_statements
 
@@ -96,11 +97,11 @@ class NodeView:
         return len(self.arguments)
 
 
-def view_node(node: NodeSpec) -> NodeView:
-    """The view of one node."""
+def view_node(node: NodeSpec, library: Library) -> NodeView:
+    """The view of one node of a library."""
     is_inline = node.choice.mode is Mode.INLINE
     tensors = tuple(saved for saved in node.saved if saved.type.is_tensor)
-    asked = asked_inputs(node)
+    asked = asked_inputs(node, library.ask_requires_grad)
     return NodeView(
         name=node.name,
         schema=node.schema,

@@ -29,7 +29,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
     texts = {}
     for area, nodes in split_into_areas(model.nodes):
         path = names.area_file(area.name, ".py")
-        rows = [_row(node, model.yaml_name, renderer.docstrings[node.name]) for node in nodes]
+        rows = [_row(node, model.library.yaml_name, renderer.docstrings[node.name]) for node in nodes]
         texts[path] = renderer.render("python/area.py.j2", path, title=area.title, rows=rows)
     path = "python/ops/_areas/__init__.py"
     texts[path] = renderer.render("python/areas.py.j2", path, areas=modules_by_node(model.nodes))

@@ -32,9 +32,7 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
         entries = [_view(node, renderer.docstrings[node.name]) for node in nodes]
         texts[path] = renderer.render("reference/page.md.j2", path, title=area.title, entries=entries)
     path = "reference/README.md"
-    texts[path] = renderer.render(
-        "reference/index.md.j2", path, pages=pages, count=len(model.nodes), torch_version=model.torch_version
-    )
+    texts[path] = renderer.render("reference/index.md.j2", path, pages=pages, count=len(model.nodes))
     return texts
 
 

@@ -32,26 +32,27 @@ class Renderer:
     @cached_property
     def views(self) -> dict[str, NodeView]:
         """What the C++ templates print of each node, by name."""
-        return {node.name: view_node(node) for node in self.model.nodes}
+        return {node.name: view_node(node, self.model.library) for node in self.model.nodes}
 
     @cached_property
     def docstrings(self) -> dict[str, str]:
         """The docstring of each operator, by name."""
-        version, yaml_name = self.model.torch_version, self.model.yaml_name
-        return {node.name: documentation(node, version, yaml_name) for node in self.model.nodes}
+        return {node.name: documentation(node, self.model.library) for node in self.model.nodes}
 
     def render(self, template: str, path: str, **variables: Any) -> str:
         """The text of the output file ``path``: its header, then ``template`` over ``variables``.
 
-        The header carries a fingerprint of the text below it, so that an edit by hand shows.
+        Each template may name the `Library`. The header carries a fingerprint of the text below it, so that an edit by
+        hand shows.
         """
-        body = self.environment.get_template(template).render(header=MARK, **variables)
-        yaml_name, version = self.model.yaml_name, self.model.torch_version
+        library = self.model.library
+        body = self.environment.get_template(template).render(header=MARK, library=library, **variables)
+        origin = f"{library.yaml_name} of {library.name} {library.version}"
         comment = _COMMENT.get(Path(path).suffix)
         if comment is None:
-            header = markdown_header(yaml_name, version)
+            header = markdown_header(origin)
         else:
-            header = comment_header(comment, yaml_name, version, template, fingerprint(body))
+            header = comment_header(comment, origin, template, fingerprint(body))
         return body.replace(MARK, header, 1)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .. import names
-from ..model.helpers import HELPERS
 from ..model.node import Mode, NodeSpec
 from .rendering import Renderer
 
@@ -25,13 +24,10 @@ def emit(renderer: Renderer) -> Mapping[str, str]:
             path,
             shard=shard,
             nodes=views,
-            helpers=sorted(HELPERS),
             line_directives=renderer.line_directives,
         )
         lines_path = f"cpp/{shard}.lines.h"
-        texts[lines_path] = renderer.render(
-            "cpp/lines.h.j2", lines_path, yaml=renderer.model.yaml_name, lines=_formula_lines(nodes)
-        )
+        texts[lines_path] = renderer.render("cpp/lines.h.j2", lines_path, lines=_formula_lines(nodes))
     return texts
 
 

@@ -3,47 +3,35 @@
 from __future__ import annotations
 
 from .. import names
-from ..installed.operators import Operators
 from ..resolve.layout import layout_of
 from ..resolve.records import Derivatives, ResolvedFormula, ResolvedNode, Saved
-from .mode import LinkFacts, choose_mode
+from .library import Library
+from .mode import choose_mode
 from .node import Argument, Formula, Mode, ModeChoice, Model, NodeSpec, SavedValue, Skipped
 from .saved_types import saved_type_of
 from .step_keys import step_keys
 
-STRUCTS = "torch::autograd::generated"
-"""The namespace of the node structs."""
 
-
-def build_model(
-    derivatives: Derivatives,
-    operators: Operators,
-    facts: LinkFacts,
-    torch_version: str,
-    forced_mode: Mode | None = None,
-    yaml_name: str = "derivatives.yaml",
-) -> Model:
-    """Build the model of every node.
+def build_model(library: Library, derivatives: Derivatives, forced_mode: Mode | None = None) -> Model:
+    """Build the model of every node of a library.
 
     ``forced_mode`` asks for delegates everywhere, or for inline code wherever it is possible (which is also the
     default).
     """
-    nodes = tuple(_build_node(node, operators, facts, forced_mode) for node in derivatives.nodes)
+    nodes = tuple(_build_node(node, library, forced_mode) for node in derivatives.nodes)
     skipped = tuple(
         Skipped(one.entry.schema.text, one.reason, one.entry.span.line) for one in derivatives.skipped
     )
-    return Model(torch_version, nodes, skipped, yaml_name)
+    return Model(library, nodes, skipped)
 
 
-def _build_node(
-    node: ResolvedNode, operators: Operators, facts: LinkFacts, forced_mode: Mode | None
-) -> NodeSpec:
+def _build_node(node: ResolvedNode, library: Library, forced_mode: Mode | None) -> NodeSpec:
     formulas = tuple(_build_formula(formula) for formula in node.formulas)
     if forced_mode is Mode.DELEGATE:
         choice = ModeChoice(Mode.DELEGATE, "asked for on the command line")
     else:
-        choice = choose_mode(formulas, node.inputs, node.origin == "foreach", facts)
-    keys, called = step_keys(formulas, operators)
+        choice = choose_mode(formulas, node.inputs, node.origin == "foreach", library.link_facts)
+    keys, called = step_keys(formulas, library)
     return NodeSpec(
         name=node.name,
         operator=node.schema.full_name,
@@ -58,7 +46,7 @@ def _build_node(
         formulas=formulas,
         saved=_build_saved(node),
         choice=choice,
-        struct=f"{STRUCTS}::{node.name}",
+        struct=f"{library.structs}::{node.name}",
         step_keys=keys,
         step_operators=called,
     )

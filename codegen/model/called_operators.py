@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..installed.operators import Operators
 from ..parse.expression import Binary, Call, Expression, Index, Member, Name, Unary, walk
-from .helpers import HELPERS
+from .library import Library
 from .node import Formula
 
 _BINARY: dict[str, tuple[str, ...]] = {
@@ -71,19 +70,19 @@ _METHODS = frozenset(
 """Methods of C++ that call no operator."""
 
 
-def called_operators(formulas: Iterable[Formula], operators: Operators) -> tuple[str, ...] | None:
+def called_operators(formulas: Iterable[Formula], library: Library) -> tuple[str, ...] | None:
     """The operators that formulas call, helpers included, by name; None where that is not known."""
     called: set[str] = set()
     for formula in formulas:
         for expression, _, _ in walk(formula.parsed.root):
-            names = _called_at(expression, operators)
+            names = _called_at(expression, library)
             if names is None:
                 return None
             called.update(names)
     return tuple(sorted(called))
 
 
-def _called_at(expression: Expression, operators: Operators) -> tuple[str, ...] | None:
+def _called_at(expression: Expression, library: Library) -> tuple[str, ...] | None:
     """What this place calls, without what lies inside."""
     match expression:
         case Unary(operator=operator):
@@ -93,27 +92,27 @@ def _called_at(expression: Expression, operators: Operators) -> tuple[str, ...] 
         case Index():
             return ("select",)
         case Call(function=Member(name=name)):
-            return () if name in _METHODS else _operator(name, operators)
+            return () if name in _METHODS else _operator(name, library)
         case Call(function=Name() as function):
-            return _function(function, operators)
+            return _function(function, library)
         case Call():
             return None
     return ()
 
 
-def _function(function: Name, operators: Operators) -> tuple[str, ...] | None:
+def _function(function: Name, library: Library) -> tuple[str, ...] | None:
     name = function.path[-1]
     if function.path[0] == "std" or name[0].isupper() or name == "make_tuple":
         # What makes a value of C++: a list, an optional, a tensor of nothing.
         return ()
-    if function.plain is not None and name in HELPERS:
-        return HELPERS[name].operators
-    return _operator(name, operators) if function.plain is not None or function.path[0] == "at" else None
+    if function.plain is not None and name in library.helpers:
+        return library.helpers[name].operators
+    return _operator(name, library) if function.plain is not None or function.path[0] == "at" else None
 
 
-def _operator(name: str, operators: Operators) -> tuple[str, ...] | None:
+def _operator(name: str, library: Library) -> tuple[str, ...] | None:
     name = name.removesuffix("_symint")
-    known = [operator for operator in operators.by_name.get(name, ()) if not operator.schema.is_out]
+    known = [operator for operator in library.operators.by_name.get(name, ()) if not operator.schema.is_out]
     if not known:
         return None
     if not any(operator.is_composite for operator in known):

@@ -62,8 +62,8 @@ def compare_models(old: Model, new: Model) -> Difference:
     common = (name for name in sorted(before.keys() & after.keys()))
     compared = (NodeDifference(name, tuple(_changes(before[name], after[name]))) for name in common)
     return Difference(
-        old.torch_version,
-        new.torch_version,
+        old.library.version,
+        new.library.version,
         tuple(node for node in new.nodes if node.name not in before),
         tuple(node for node in old.nodes if node.name not in after),
         tuple(node for node in compared if node.changes),

@@ -32,11 +32,12 @@ def require_equal(model: Model, structs: Mapping[str, NodeStruct], header: str) 
     found = list(differences(model, structs))
     if not found:
         return
+    library = model.library
     count = "1 difference" if len(found) == 1 else f"{len(found)} differences"
     raise HeaderMismatchError(
         "\n".join(
             [
-                f"{count} between {model.yaml_name} and {header} of torch {model.torch_version}:",
+                f"{count} between {library.yaml_name} and {header} of {library.name} {library.version}:",
                 *(f"  {line}" for line in found),
                 "hint: torch was compiled with the header. An edited formula may read only what its node saved; "
                 "where none was edited the model is wrong: types stand in codegen/model/saved_types.py, names in "
@@ -53,7 +54,7 @@ def differences(model: Model, structs: Mapping[str, NodeStruct]) -> Iterator[str
         if name not in structs:
             yield (
                 f"{name}: the header has no such struct, the model makes it from "
-                f"'{nodes[name].operator}' ({model.yaml_name}:{nodes[name].line})"
+                f"'{nodes[name].operator}' ({model.library.yaml_name}:{nodes[name].line})"
             )
         elif name not in nodes:
             yield f"{name}: the header has this struct, the model has no such node"

@@ -7,24 +7,14 @@ not is the reason for a delegate, and is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ..parse.formula import Formula as ParsedFormula
 from ..resolve.records import Input
+from .link_facts import LinkFacts
 from .node import Formula, Mode, ModeChoice
 
 ZEROS = "TypeAndSize::zeros"
 """What zeros like a saved tensor are made by: a method of the node struct's field that torch keeps to itself."""
-
-
-@dataclass(frozen=True)
-class LinkFacts:
-    """What can be linked."""
-
-    declared: frozenset[str]
-    """Every helper (function or constant) that formulas may call."""
-    callable: frozenset[str]
-    """Those that link from outside torch."""
 
 
 def choose_mode(

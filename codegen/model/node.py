@@ -11,6 +11,7 @@ from enum import Enum
 from .. import names
 from ..parse.formula import Formula as ParsedFormula
 from ..resolve.records import Input, Output
+from .library import Library
 from .precondition import Precondition
 from .saved_types import Component, SavedType
 
@@ -202,13 +203,12 @@ class Skipped:
 class Model:
     """Everything that the emitters need."""
 
-    torch_version: str
+    library: Library
+    """Whose nodes they are."""
     nodes: tuple[NodeSpec, ...]
     """By name."""
     skipped: tuple[Skipped, ...]
-    yaml_name: str = "derivatives.yaml"
-    """What people call the YAML file."""
     yaml_hash: str = ""
-    """Of the file's content: which derivatives these are."""
+    """Of the content of the library's YAML: which derivatives these are."""
     notices: tuple[str, ...] = ()
     """What whoever changed the derivatives should know, as printed."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ..installed.operators import Operators
 from ..parse.expression import (
     Binary,
     Braces,
@@ -29,7 +28,7 @@ from ..parse.expression import (
     Unary,
 )
 from .called_operators import called_operators
-from .helpers import HELPERS
+from .library import Library
 from .node import Formula, StepKeys
 
 _Allowed = frozenset[StepKeys]
@@ -40,21 +39,21 @@ _FRESH: _Allowed = frozenset({StepKeys.BELOW_AD_INPLACE_OR_VIEW})
 _ANY: _Allowed = _VIEW | _FRESH
 
 
-def step_keys(formulas: Collection[Formula], operators: Operators) -> tuple[StepKeys, tuple[str, ...]]:
+def step_keys(formulas: Collection[Formula], library: Library) -> tuple[StepKeys, tuple[str, ...]]:
     """The fewest keys under which all formulas of a node give what they give with all of them.
 
     With them come the operators whose kernels for the other keys are then left out, by name without overload: a step
     may run so while these kernels are torch's own. With all keys nothing is left out.
     """
-    called = called_operators(formulas, operators)
-    keys = StepKeys.ALL if called is None else _fewest_keys(formulas, operators)
+    called = called_operators(formulas, library)
+    keys = StepKeys.ALL if called is None else _fewest_keys(formulas, library)
     return keys, (called or ()) if keys is not StepKeys.ALL else ()
 
 
-def _fewest_keys(formulas: Collection[Formula], operators: Operators) -> StepKeys:
+def _fewest_keys(formulas: Collection[Formula], library: Library) -> StepKeys:
     allowed = _ANY
     for formula in formulas:
-        allowed &= _allowed(formula.parsed.root, operators)
+        allowed &= _allowed(formula.parsed.root, library)
     for keys in (
         StepKeys.BELOW_AD_INPLACE_OR_VIEW,
         StepKeys.BELOW_AUTOGRAD,
@@ -65,7 +64,7 @@ def _fewest_keys(formulas: Collection[Formula], operators: Operators) -> StepKey
     return StepKeys.ALL
 
 
-def _allowed(root: Expression, operators: Operators) -> _Allowed:
+def _allowed(root: Expression, library: Library) -> _Allowed:
     """The ways in which an expression can be computed so that nobody sees it in its value."""
     match root:
         case Name() | Index():
@@ -74,46 +73,44 @@ def _allowed(root: Expression, operators: Operators) -> _Allowed:
         case Unary(operator="-") | Binary(operator="+" | "-" | "*" | "/"):
             return _FRESH
         case Conditional(positive=positive, negative=negative):
-            return _allowed(positive, operators) & _allowed(negative, operators)
+            return _allowed(positive, library) & _allowed(negative, library)
         case Braces(items=items, type=Name(path=(*_, "tuple"))):
-            return _allowed_for_all(items, operators)
+            return _allowed_for_all(items, library)
         case Call(function=Member(receiver=receiver, name=name)):
-            return _allowed_for_operator(name, receiver, operators)
+            return _allowed_for_operator(name, receiver, library)
         case Call(function=Name() as function, arguments=arguments):
-            return _allowed_for_call(function, arguments, operators)
+            return _allowed_for_call(function, arguments, library)
     return _NONE
 
 
-def _allowed_for_all(items: Iterable[Expression], operators: Operators) -> _Allowed:
+def _allowed_for_all(items: Iterable[Expression], library: Library) -> _Allowed:
     allowed = _ANY
     for item in items:
-        allowed &= _allowed(item, operators)
+        allowed &= _allowed(item, library)
     return allowed
 
 
-def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], operators: Operators) -> _Allowed:
+def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], library: Library) -> _Allowed:
     name = function.path[-1]
     if name in ("tuple", "Tensor") and not arguments:
         # Undefined tensors.
         return _ANY
     if name == "make_tuple":
-        return _allowed_for_all(arguments, operators)
-    if function.plain is not None and name in HELPERS:
-        helper = HELPERS[name]
+        return _allowed_for_all(arguments, library)
+    if function.plain is not None and name in library.helpers:
+        helper = library.helpers[name]
         allowed = _VIEW if helper.gives_views else _ANY
-        return (
-            allowed if helper.returned is None else allowed & _allowed(arguments[helper.returned], operators)
-        )
+        return allowed if helper.returned is None else allowed & _allowed(arguments[helper.returned], library)
     if function.plain is not None or function.path[0] == "at":
-        return _allowed_for_operator(name, arguments[0] if arguments else None, operators)
+        return _allowed_for_operator(name, arguments[0] if arguments else None, library)
     return _NONE
 
 
-def _allowed_for_operator(name: str, first: Expression | None, operators: Operators) -> _Allowed:
+def _allowed_for_operator(name: str, first: Expression | None, library: Library) -> _Allowed:
     name = name.removesuffix("_symint")
     if name == "reshape" and isinstance(first, Name) and first.plain == "grad":
         return _RESHAPED
-    known = [operator for operator in operators.by_name.get(name, ()) if not operator.schema.is_out]
+    known = [operator for operator in library.operators.by_name.get(name, ()) if not operator.schema.is_out]
     if not known or any(operator.is_composite or operator.schema.is_inplace for operator in known):
         return _NONE
     if any(all(not one.is_tensor for one in operator.schema.arguments) for operator in known):
@@ -122,5 +119,5 @@ def _allowed_for_operator(name: str, first: Expression | None, operators: Operat
     if not any(operator.schema.is_view for operator in known):
         return _FRESH
     if first is not None and all(operator.schema.is_view for operator in known):
-        return _VIEW & _allowed(first, operators)
+        return _VIEW & _allowed(first, library)
     return _NONE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from codegen.emit.file_header import MARK, comment_header, fingerprint, markdown_header, was_edited
 from codegen.output import Change, Kind, apply_changes, depfile, find_changes, list_files, short_diff
 
-HEADER = markdown_header("derivatives.yaml", "2.13.0")
+HEADER = markdown_header("derivatives.yaml of torch 2.13.0")
 TEXTS = {"a.md": f"{HEADER}\na\n", "cpp/b.cpp": "b\n", "manifest.json": "{}\n"}
 
 
@@ -24,7 +24,7 @@ def write_all(folder: Path, texts: dict[str, str]) -> None:
 def source_file(body: str) -> str:
     text = f"{MARK}\n{body}"
     return text.replace(
-        MARK, comment_header("//", "derivatives.yaml", "2.13.0", "cpp/x.cpp.j2", fingerprint(text))
+        MARK, comment_header("//", "derivatives.yaml of torch 2.13.0", "cpp/x.cpp.j2", fingerprint(text))
     )
 
 

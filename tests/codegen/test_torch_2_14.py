@@ -28,7 +28,7 @@ def test_every_struct_of_its_header_is_modelled(
     with NodeStructsRun(torch_2_14, kept_facts) as run:
         structs = run.result()
     assert list(differences(next_model, structs)) == []
-    assert (next_model.torch_version, len(next_model.nodes), len(structs)) == ("2.14.1", 712, 712)
+    assert (next_model.library.version, len(next_model.nodes), len(structs)) == ("2.14.1", 712, 712)
 
 
 def test_it_generates_every_output(next_model: Model, texts: dict[str, str]) -> None:

@@ -22,7 +22,9 @@ def manifest(torch: str = "2.13.0", **nodes: dict[str, str]) -> str:
 
 def source(body: str, version: str = "2.13.0") -> str:
     text = f"{MARK}\n{body}\n"
-    header = comment_header("//", "derivatives.yaml", version, "cpp/nodes.cpp.j2", fingerprint(text))
+    header = comment_header(
+        "//", f"derivatives.yaml of torch {version}", "cpp/nodes.cpp.j2", fingerprint(text)
+    )
     return text.replace(MARK, header)
 
 

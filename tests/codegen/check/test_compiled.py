@@ -15,12 +15,12 @@ from codegen.installed.compiled_formulas import CompiledFormulas, is_edited, loa
 from codegen.installed.locate import TorchInstall
 from codegen.installed.operators import Operators
 from codegen.installed.vocabulary import Vocabulary
-from codegen.model.mode import LinkFacts
+from codegen.model.link_facts import LinkFacts
 from codegen.model.node import Mode, Model
 from codegen.parse.report import Report
 from codegen.parse.span import SourceFile
 from codegen.parse.yaml_source import parse_entries
-from codegen.pipeline import find_link_facts
+from codegen.torch_library import find_link_facts
 
 Judge = Callable[[str], tuple[JudgedEntry, ...]]
 

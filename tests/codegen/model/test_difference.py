@@ -21,7 +21,7 @@ def small(model: Model) -> Model:
 
 def with_node(model: Model, name: str, change: Callable[[NodeSpec], NodeSpec]) -> Model:
     nodes = tuple(change(node) if node.name == name else node for node in model.nodes)
-    return replace(model, nodes=nodes, torch_version="2.14.0")
+    return replace(model, nodes=nodes, library=replace(model.library, version="2.14.0"))
 
 
 def other_formula(node: NodeSpec) -> NodeSpec:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import Operators, load_operators
+from codegen.installed.operators import load_operators
+from codegen.model.library import Library
+from codegen.model.link_facts import NOTHING_LINKS
 from codegen.model.node import Formula, StepKeys
 from codegen.model.step_keys import step_keys
 from codegen.parse.formula import parse_formula
+from codegen.torch_library import torch_library
 
 ALL, BELOW_AUTOGRAD, BELOW_AD_INPLACE_OR_VIEW = (
     StepKeys.ALL,
@@ -19,8 +22,8 @@ IF_CONTIGUOUS = StepKeys.BELOW_AUTOGRAD_IF_CONTIGUOUS
 
 
 @pytest.fixture(scope="module")
-def operators(installed_torch: TorchInstall) -> Operators:
-    return load_operators(installed_torch)
+def library(installed_torch: TorchInstall) -> Library:
+    return torch_library(installed_torch, load_operators(installed_torch), NOTHING_LINKS)
 
 
 def formula_of(text: str) -> Formula:
@@ -85,8 +88,8 @@ def formula_of(text: str) -> Formula:
         (["handle_r_to_c(self_scalar_type, grad.clone().mul_(2))"], ALL),
     ],
 )
-def test_keys_by_kind(formulas: list[str], expected: StepKeys, operators: Operators) -> None:
-    keys, _ = step_keys([formula_of(text) for text in formulas], operators)
+def test_keys_by_kind(formulas: list[str], expected: StepKeys, library: Library) -> None:
+    keys, _ = step_keys([formula_of(text) for text in formulas], library)
     assert keys is expected
 
 
@@ -102,6 +105,6 @@ def test_keys_by_kind(formulas: list[str], expected: StepKeys, operators: Operat
         ("cummaxmin_backward(grad, self, indices, dim)", set()),
     ],
 )
-def test_operators_beneath_the_keys(formula: str, expected: set[str], operators: Operators) -> None:
-    _, called = step_keys([formula_of(formula)], operators)
+def test_operators_beneath_the_keys(formula: str, expected: set[str], library: Library) -> None:
+    _, called = step_keys([formula_of(formula)], library)
     assert set(called) == expected

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen import pipeline
+from codegen import pipeline, torch_library
 from codegen.installed.cache import Cache
 from codegen.installed.locate import TorchInstall
 from codegen.model.node import Model
@@ -52,7 +52,7 @@ def test_a_table_that_does_not_fit_stops_a_run(
 ) -> None:
     table = tmp_path / "torch.yaml"
     table.write_text("- operators: [amx]\n")
-    monkeypatch.setattr(pipeline, "TORCH_TABLE", table)
+    monkeypatch.setattr(torch_library, "TORCH_TABLE", table)
     with pytest.raises(pipeline.BadDerivativesError) as raised:
         pipeline.load_model(installed_torch, pipeline.Settings(), pipeline.Timings(), kept_facts)
     assert str(raised.value) == (

@@ -12,9 +12,9 @@ from codegen.installed.locate import TorchInstall
 from codegen.parse.report import Report
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import read_source
-from codegen.pipeline import load_names
 from codegen.resolve import resolve_derivatives
 from codegen.resolve.records import Derivatives
+from codegen.torch_library import load_names
 
 Resolve = Callable[[TorchInstall], Derivatives]
 
