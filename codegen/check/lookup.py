@@ -7,7 +7,7 @@ import re
 from ..installed.operators import Operator, Operators
 from ..parse.nearest import nearest_name, quoted
 from ..parse.report import Report
-from ..parse.schema import SchemaSyntaxError, operator_name, parse_schema
+from ..parse.schema import Schema, SchemaSyntaxError, operator_name, parse_schema
 from ..parse.span import SourceText, Span
 
 RESERVED_ARGUMENTS = frozenset({"grad_input_mask", "result", "retain_variables"})
@@ -96,7 +96,12 @@ def describe_scope(operator: Operator) -> str:
     parts = ["it has no arguments"]
     if arguments:
         parts = [f"{'arguments are' if len(arguments) > 1 else 'the argument is'} {quoted(arguments)}"]
-    outputs = operator.schema.output_names
-    if outputs:
-        parts.append(f"{'outputs are' if len(outputs) > 1 else 'the output is'} {quoted(outputs)}")
+    if operator.schema.returns:
+        parts.append(describe_outputs(operator.schema))
     return "; ".join(parts)
+
+
+def describe_outputs(schema: Schema) -> str:
+    """For a hint: ``outputs are 'values', 'indices'``."""
+    names = schema.output_names
+    return f"{'outputs are' if len(names) > 1 else 'the output is'} {quoted(names)}"

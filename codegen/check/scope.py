@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ..installed.vocabulary import Vocabulary
 from ..parse.formula import NameUse
 from ..parse.nearest import did_you_mean, quoted
-from .block import Block
+from .block import Block, counted
+from .lookup import describe_outputs
 
 GRADIENT_NAMES = ("grad", "grads")
 BACKWARD_NAMES = (*GRADIENT_NAMES, "grad_input_mask", "retain_variables")
 """Names that every gradient formula has besides its operator's."""
+_NUMBERED_OUTPUT = re.compile(r"result\d*")
 PRIMAL, TANGENT = "_p", "_t"
 """What a forward formula appends to an argument's name for its value and for its tangent."""
 
@@ -42,6 +45,11 @@ class Scope:
         )
         if special is not None:
             return special
+        if _NUMBERED_OUTPUT.fullmatch(name) and schema.output_names:
+            message = (
+                f"there is no '{name}': '{schema.full_name}' has {counted(len(schema.returns), 'output')}"
+            )
+            return message, describe_outputs(schema)
         if vocabulary.is_function(name):
             return f"'{name}' is a function and is not called here", f"write '{name}(...)'"
         kind = "argument, output or tangent" if self.forward else "argument, output or gradient"
