@@ -17,7 +17,7 @@ from ..parse.schema import Argument
 from ..parse.span import SourceText, Span
 from ..parse.yaml_source import DISPATCH, NAME, OUTPUT_DIFFERENTIABILITY, RawDispatch, RawFormula
 from ..resolve.formula import resolve_formula, values_of
-from ..resolve.records import ResolvedFormula
+from ..resolve.records import ResolvedFormula, Saved
 from .lookup import describe_scope
 
 NON_DIFFERENTIABLE = "non_differentiable"
@@ -100,6 +100,7 @@ def read_block(block: RawDispatch, operator: Operator, vocabulary: Vocabulary, r
             formula = _forward_formula(raw, report)
             if formula is not None:
                 result.forward.append(Rule(raw, tuple(name.text for name in names), formula))
+    _check_saved_names(result, report)
     return result
 
 
@@ -186,6 +187,20 @@ def _read_gradient(
         inputs = tuple(argument.name for argument in arguments)
         resolved = resolve_formula(formula, inputs, values_of(result.operator.schema), report)
         result.gradients.append(GradientRule(raw, inputs, formula, resolved))
+
+
+def _check_saved_names(block: Block, report: Report) -> None:
+    """Report two different values that would be saved under one name, such as ``self.dim()`` and ``self_dim``."""
+    first: dict[str, Saved] = {}
+    for rule in block.gradients:
+        for saved in rule.resolved.saved:
+            other = first.setdefault(saved.name, saved)
+            if saved.expression != other.expression:
+                report.error(
+                    rule.formula.source.span,
+                    f"'{other.expression}' and '{saved.expression}' would both be saved as '{saved.name}'",
+                    "give an argument of the operator another name",
+                )
 
 
 def _forward_formula(raw: RawFormula, report: Report) -> Formula | None:

@@ -84,5 +84,5 @@ def answer(module: str, function: str, arguments: list[str]) -> None:
         answered = {"error": [type(error).__name__, str(error) or type(error).__name__]}
     json.dump(answered, output)
     output.close()
-    # Taking apart what was read of a large header takes time, and nothing is left to be done.
+    # Freeing what was read of a large header takes time, and nothing is left to be done.
     os._exit(0)

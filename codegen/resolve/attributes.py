@@ -131,7 +131,7 @@ def find_reading(expression: Expression) -> Reading | None:
     """The attribute that ``expression`` reads, if it is written as a row says."""
     if not isinstance(expression, Call):
         return None
-    tensor, spelling = _taken_apart(expression)
+    tensor, spelling = _decomposed(expression)
     attribute = _BY_SPELLING.get(spelling)
     if attribute is None or not isinstance(tensor, Name) or tensor.plain is None:
         return None
@@ -139,7 +139,7 @@ def find_reading(expression: Expression) -> Reading | None:
     return None if parameter is None else Reading(attribute, tensor, parameter)
 
 
-def _taken_apart(call: Call) -> tuple[Expression | None, _Spelling]:
+def _decomposed(call: Call) -> tuple[Expression | None, _Spelling]:
     """The tensor of a call and how the call is spelt around it."""
     function = call.function
     if isinstance(function, Member):
@@ -162,7 +162,7 @@ def _parameter(argument: Expression) -> str | None:
 def _spelling(attribute: Attribute) -> _Spelling:
     call = parse_expression(attribute.written)
     assert isinstance(call, Call), f"'{attribute.written}' is no call"
-    return _taken_apart(call)[1]
+    return _decomposed(call)[1]
 
 
 _BY_SPELLING = {_spelling(attribute): attribute for attribute in ATTRIBUTES}

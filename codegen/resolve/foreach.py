@@ -18,8 +18,7 @@ from ..parse.yaml_source import DEFAULT_KEY
 from .attributes import find_reading
 from .editing import Editing
 from .entry_node import in_argument_order, in_field_order, node_inputs
-from .formula import values_of
-from .forward_types import forward_type
+from .formula import saved_whole, values_of
 from .outputs import SINGLE_GRADIENT, node_outputs
 from .records import ResolvedFormula, ResolvedNode, Saved
 
@@ -103,7 +102,8 @@ class _Lists:
             name = node.path[0]
             value = self.values.get(name)
             if value is not None:
-                saved.append(Saved(value.name, forward_type(value) or "", value.name, value.is_output))
+                kept = saved_whole(value, written.span(node), self.report)
+                saved += [kept] if kept is not None else []
                 indices = (2 if id(node) in indexed_twice else 1) if "[" in value.type else 0
                 text = value.name + _ELEMENT * indices
             elif name == SINGLE_GRADIENT:

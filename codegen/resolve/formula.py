@@ -47,6 +47,17 @@ def resolve_formula(
     )
 
 
+def saved_whole(value: Value, place: Span, report: Report) -> Saved | None:
+    """A value as the forward saves it; None after a message at ``place`` that values of its type cannot be saved."""
+    cpp_type = forward_type(value)
+    if cpp_type is not None:
+        return Saved(value.name, cpp_type, value.name, value.is_output)
+    kind = "result" if value.is_output else "argument"
+    message = f"the {kind} '{value.name}' of type '{value.type}' cannot be saved for the backward"
+    report.error(place, message, "what can be saved is listed in codegen/resolve/forward_types.py")
+    return None
+
+
 @dataclass
 class _Resolving:
     """One pass over a tree, which notes what is read and what comes into its place."""
@@ -123,21 +134,17 @@ class _Resolving:
             self.editing.put(name, _STRING_VIEW.format(x=value.name))
 
     def save_whole(self, value: Value, place: Span) -> None:
-        cpp_type = forward_type(value)
-        if cpp_type is not None:
-            self.saved.append(Saved(value.name, cpp_type, value.name, value.is_output))
-            return
-        kind = "result" if value.is_output else "argument"
-        message = f"the {kind} '{value.name}' of type '{value.type}' cannot be saved for the backward"
-        hint = "what can be saved is listed in codegen/resolve/forward_types.py"
-        self.report.error(place, message, hint)
+        saved = saved_whole(value, place, self.report)
+        if saved is not None:
+            self.saved.append(saved)
 
     def refuse_type(self, call: Call, attribute: Attribute, value: Value) -> None:
         """A reading that is for another kind of tensor: optional ones have ``->``, lists have functions."""
         wanted = attribute.of_variable(value.name)
         possible = [one for one in ATTRIBUTES if one.of == value.type]
         same = next((one for one in possible if one.member == attribute.member), None)
-        hint = f"what can be read of it is {quoted(one.of_variable(value.name) for one in possible)}"
+        readings = quoted(one.of_variable(value.name) for one in possible)
+        hint = f"what can be read of it is {readings or 'the value itself'}"
         self.report.error(
             self.span_of_function(call),
             f"'{wanted}' is for an argument of type '{attribute.of}', and '{value.name}' is of type '{value.type}'",
