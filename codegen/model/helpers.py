@@ -42,7 +42,7 @@ HELPERS = {
     "split_backward": Helper(operators=("cat", "zeros")),
     "split_with_sizes_backward": Helper(operators=("cat", "zeros")),
     "sum_backward": Helper(gives_views=True, operators=("expand", "unsqueeze")),
-    "unbind_backward": Helper(operators=("stack", "zeros")),
+    "unbind_backward": Helper(operators=("expand", "stack", "zeros")),
     "unsqueeze_to": Helper(returned=0, gives_views=True, operators=("unsqueeze",)),
 }
 

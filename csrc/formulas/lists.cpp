@@ -40,7 +40,8 @@ Tensor unbind_backward(std::span<const Tensor> grads, int64_t dim) {
   const SkipADInplaceOrView keys;
   std::vector<Tensor> parts(grads.begin(), grads.end());
   for (Tensor& part : parts) {
-    if (!part.defined()) part = at::zeros_symint(defined->sym_sizes(), defined->options());
+    // One zero, seen from everywhere: stack copies it in any case.
+    if (!part.defined()) part = at::zeros({}, defined->options()).expand_symint(defined->sym_sizes());
   }
   return at::stack(parts, dim);
 }
