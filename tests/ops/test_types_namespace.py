@@ -27,7 +27,7 @@ LerpBackward0 = <backbind.ops.LerpBackward0>
       end: grad * weight.conj()
 
     Args:
-      grads: the gradient of 'self'; None where it is undefined
+      grads: the gradient of 'result'; None where it is undefined
       needs_input_grad: whether a gradient is wanted for 'self', 'end'
       weight (Scalar): the forward's argument 'weight'
 
