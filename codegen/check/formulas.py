@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..installed.vocabulary import Vocabulary, candidates
 from ..parse.expression import Literal, Unary
 from ..parse.formula import CallUse, Formula, MethodUse, NameUse
-from ..parse.nearest import did_you_mean, nearest_name
+from ..parse.nearest import did_you_mean, did_you_mean_one_of
 from ..parse.report import Report
 from .block import Rule, misspelt_rule
 from .scope import Scope
@@ -67,7 +67,7 @@ def _explain_call(call: CallUse, variables: frozenset[str], vocabulary: Vocabula
         return message, f"'{name}' is a method; write 'x.{name}(...)'"
     last = name.rpartition("::")[2]
     if "::" in name and vocabulary.is_function(last):
-        return message, f"did you mean '{last}'?"
+        return message, did_you_mean_one_of([last])
     hint = did_you_mean(name, vocabulary.callable_names) or did_you_mean(last, vocabulary.callable_names)
     return message, hint or "functions are those of ATen and of torch/csrc/autograd/FunctionsManual.h"
 
@@ -96,10 +96,9 @@ def _unknown_namespace(name: str, vocabulary: Vocabulary) -> tuple[str, str | No
 
 def _explain_method(method: MethodUse, vocabulary: Vocabulary) -> tuple[str, str | None]:
     message = f"there is no method '{method.name}'"
-    close = nearest_name(method.name, vocabulary.methods)
     if method.name in vocabulary.functions or method.name in vocabulary.helpers:
         return message, f"'{method.name}' is a function; write '{method.name}(...)'"
-    return message, None if close is None else f"did you mean '{close}'?"
+    return message, did_you_mean(method.name, vocabulary.methods)
 
 
 def _gives_integers(method: MethodUse, scope: Scope) -> bool:

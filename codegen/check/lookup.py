@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..installed.operators import Operator, Operators
-from ..parse.nearest import nearest_name, quoted
+from ..parse.nearest import did_you_mean_one_of, nearest_name, quoted
 from ..parse.report import Report
 from ..parse.schema import Schema, SchemaSyntaxError, operator_name, parse_schema
 from ..parse.span import SourceText, Span
@@ -49,7 +49,7 @@ def _report_unknown(name: SourceText, written: str, operators: Operators, report
     if known is None:
         close = nearest_name(base, operators.by_name)
         hint = (
-            f"did you mean '{close}'? {_signatures(operators.by_name[close])}"
+            f"{did_you_mean_one_of([close])} {_signatures(operators.by_name[close])}"
             if close is not None
             else "for an operator of your own pass the file with its schema: --native FILE"
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .nearest import nearest_name
+from .nearest import did_you_mean_one_of, nearest_name
 from .report import Report
 from .span import SourceFile, SourceText, Span
 from .yaml_tree import MappingNode, Node, ScalarNode, SequenceNode, parse_tree
@@ -121,7 +121,7 @@ def _read_entry(node: Node, report: Report) -> RawEntry | None:
     fields = {key.text: (key, value) for key, value in node.pairs}
     if NAME not in fields:
         close = next((key for key, _ in node.pairs if nearest_name(key.text, [NAME])), None)
-        hint = f"did you mean '{NAME}'?" if close else "begin it with '- name: <the operator's schema>'"
+        hint = did_you_mean_one_of([NAME]) if close else "begin it with '- name: <the operator's schema>'"
         report.error(close.span if close else _start_of(node), f"this entry has no '{NAME}'", hint)
         return None
     name = fields[NAME][1]

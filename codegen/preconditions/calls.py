@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from .. import names
 from ..model.node import NodeSpec, SavedValue
 from ..model.precondition import (
     GradientCount,
@@ -33,7 +34,6 @@ from ..parse.report import Report
 from ..parse.span import SourceText
 from .checks import CHECKS, Check, Kind
 
-GRADIENTS = "grads"
 RANK = "rank"
 MISSING = "missing"
 
@@ -154,7 +154,7 @@ class _Reader:
         return int(number)
 
     def length(self, written: Expression) -> Length | GradientCount:
-        if isinstance(written, Name) and written.plain == GRADIENTS:
+        if isinstance(written, Name) and written.plain == names.GRADIENTS:
             return GradientCount()
         saved = self.saved(written, Kind.LENGTH)
         if not saved.has_length:
@@ -188,9 +188,11 @@ class _Reader:
         """The saved value that is named, which must be a tensor, or must not be, where that is said."""
         if not isinstance(written, Name) or written.plain is None:
             raise _RefusedError(written, f"expected {kind.value}", describe_saved(self.node))
-        if written.plain == GRADIENTS:
-            hint = f"name one of them: '{GRADIENTS}[0]'"
-            raise _RefusedError(written, f"expected {kind.value}; '{GRADIENTS}' are all gradients", hint)
+        if written.plain == names.GRADIENTS:
+            hint = f"name one of them: '{names.GRADIENTS}[0]'"
+            raise _RefusedError(
+                written, f"expected {kind.value}; '{names.GRADIENTS}' are all gradients", hint
+            )
         found = next((one for one in self.node.saved if one.name == written.plain), None)
         if found is None:
             hint = did_you_mean(written.plain, [one.name for one in self.node.saved]) or describe_saved(
@@ -217,7 +219,7 @@ def _is_gradient(written: Expression) -> TypeGuard[Index]:
     return (
         isinstance(written, Index)
         and isinstance(written.sequence, Name)
-        and written.sequence.plain == GRADIENTS
+        and written.sequence.plain == names.GRADIENTS
     )
 
 

@@ -39,9 +39,12 @@ Tensor unbind_backward(std::span<const Tensor> grads, int64_t dim) {
   const auto defined = std::ranges::find_if(grads, [](const Tensor& grad) { return grad.defined(); });
   const SkipADInplaceOrView keys;
   std::vector<Tensor> parts(grads.begin(), grads.end());
+  // One zero for all, seen from everywhere: stack copies it in any case.
+  Tensor zero;
   for (Tensor& part : parts) {
-    // One zero, seen from everywhere: stack copies it in any case.
-    if (!part.defined()) part = at::zeros({}, defined->options()).expand_symint(defined->sym_sizes());
+    if (part.defined()) continue;
+    if (!zero.defined()) zero = at::zeros({}, defined->options()).expand_symint(defined->sym_sizes());
+    part = zero;
   }
   return at::stack(parts, dim);
 }

@@ -23,10 +23,11 @@ variable_list call_pre_hooks(torch::autograd::Node& node, variable_list gradient
 // Hooks behind the node (post_hooks): `gradients` came in, `results` are what it made of them.
 variable_list call_post_hooks(torch::autograd::Node& node, variable_list results, const variable_list& gradients);
 
-// Whether the node has any hook, before it, behind it, or behind the accumulation into its leaf.
+// Whether the node has any hook, before it or behind it. Those behind the accumulation into a leaf
+// (tensor_post_acc_grad_hooks) are asked for by a virtual call, which only an AccumulateGrad is worth.
 inline bool has_hooks(torch::autograd::Node& node) {
   return !node.tensor_pre_hooks().empty() || !node.retains_grad_hooks().empty() || !node.pre_hooks().empty() ||
-         !node.post_hooks().empty() || node.tensor_post_acc_grad_hooks() != nullptr;
+         !node.post_hooks().empty();
 }
 
 // The kinds that it has, in words, in the order in which they are called: "tensor hook", "retained gradient", "node

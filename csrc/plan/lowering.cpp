@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "plan/bytes_of.h"
+
 namespace backbind {
 
 namespace {
@@ -56,8 +58,7 @@ Lowering::Lowering(const Plan& plan) {
 }
 
 size_t Lowering::bytes() const {
-  return sizeof(Lowering) + operations_.capacity() * sizeof(Operation) + ranges_.capacity() * sizeof(Range) +
-         range_of_step_.capacity() * sizeof(uint32_t);
+  return sizeof(Lowering) + bytes_of(operations_) + bytes_of(ranges_) + bytes_of(range_of_step_);
 }
 
 }  // namespace backbind

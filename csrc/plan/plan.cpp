@@ -1,15 +1,8 @@
 #include "plan/plan.h"
 
+#include "plan/bytes_of.h"
+
 namespace backbind {
-
-namespace {
-
-template <class T>
-size_t bytes_of(const std::vector<T>& values) {
-  return values.capacity() * sizeof(T);
-}
-
-}  // namespace
 
 size_t Plan::bytes() const {
   return sizeof(Plan) + bytes_of(steps) + bytes_of(next_edges) + bytes_of(needs_input_grad) + bytes_of(returned_grads) +

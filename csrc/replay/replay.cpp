@@ -203,7 +203,8 @@ class Replay {
   // otherwise does nothing that the slow path would not do again, and says why not.
   std::optional<SlowPathReason> run_directly(const Step& step, Node& node, const WatchedOperator* foreign) {
     if (!can_skip_autograd_keys_) return SlowPathReason::kActiveModes;
-    if (has_hooks(node)) return SlowPathReason::kHooks;
+    if (has_hooks(node) || (step.is_accumulate_grad && node.tensor_post_acc_grad_hooks() != nullptr))
+      return SlowPathReason::kHooks;
     if (foreign != nullptr) return SlowPathReason::kForeignKernel;
     for (const ReturnedGrad& returned : plan_.returned_grads_of(step)) return_grad(returned, buffers_.of(step));
     if (!step.runs) {
