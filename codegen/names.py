@@ -136,6 +136,15 @@ def step(node: str) -> str:
     return f"{node}_step"
 
 
+def edge_count(node: str) -> str:
+    """Maps a node whose inputs are lists to the function that tells how many edges a live one has.
+
+    >>> edge_count("CatBackward0")
+    'CatBackward0_edge_count'
+    """
+    return f"{node}_edge_count"
+
+
 def step_operators(node: str) -> str:
     """Maps an inline node to the list of operators that a step of it calls.
 

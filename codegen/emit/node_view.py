@@ -85,10 +85,21 @@ class NodeView:
     step_operators: tuple[str, ...]
     """Names of the operators that are called beneath them."""
     step_operators_name: str
+    live_edge_count: str
+    """How many edges a live node has."""
+    edge_counter: str
+    """The function that tells how many edges a live node has; empty where every one has one for each input, and where
+    no step asks."""
+    step_guards: tuple[str, ...]
+    """Conditions, besides those on saved values, under which a step is left to the live node."""
+    step_needs: tuple[str, ...]
+    """For each input whether its gradient is needed."""
     step_reads: tuple[str, ...]
     """Statements that find the saved tensors."""
     step_locals: tuple[str, ...]
-    """Pointers to them."""
+    """Pointers to them, except to those of lists."""
+    step_lists: tuple[str, ...]
+    """Saved lists of tensors, which are there or not."""
     step_values: tuple[str, ...]
     """The saved values, as they are handed to the formulas."""
 
@@ -145,9 +156,7 @@ def view_node(node: NodeSpec, library: Library) -> NodeView:
         plain_fields=tuple(
             f"node->{saved.field} = {saved.variable};" for saved in node.saved if not saved.type.is_tensor
         ),
-        pack_edges=", ".join(
-            f"node.{names.list_size_field(one.name)}" if one.is_list else "1" for one in node.inputs
-        ),
+        pack_edges=", ".join(_edges_of_inputs(node)),
         packs=tuple(_pack_statement(saved) for saved in node.saved),
         prologue=_prologue(node) if is_inline else (),
         formulas=tuple(_view_formula(node, formula) for formula in _in_order(node)) if is_inline else (),
@@ -157,11 +166,13 @@ def view_node(node: NodeSpec, library: Library) -> NodeView:
         step_keys=node.step_keys.value,
         step_operators=node.step_operators if node.has_step else (),
         step_operators_name=names.step_operators(node.name),
-        step_reads=tuple(
-            f"const Tensor* {saved.variable} = torch_private::saved_tensor(node.{saved.field});"
-            for saved in tensors
-        ),
-        step_locals=tuple(saved.variable for saved in tensors),
+        live_edge_count=" + ".join(_edges_of_inputs(node)),
+        edge_counter=names.edge_count(node.name) if node.has_step and node.has_list_inputs else "",
+        step_guards=_step_guards(node),
+        step_needs=_step_needs(node),
+        step_reads=tuple(_step_read(saved) for saved in tensors),
+        step_locals=tuple(saved.variable for saved in tensors if not saved.type.is_list),
+        step_lists=tuple(saved.variable for saved in tensors if saved.type.is_list),
         step_values=tuple(
             f"*{saved.variable}" if saved.type.is_tensor else f"node.{saved.field}" for saved in node.saved
         ),
@@ -187,10 +198,40 @@ def _edge_count(node: NodeSpec) -> str:
     return " + ".join([*sizes, str(singles)] if singles or not sizes else sizes)
 
 
+def _edges_of_inputs(node: NodeSpec) -> tuple[str, ...]:
+    """For each input how many edges of a live node are its."""
+    return tuple(f"node.{names.list_size_field(one.name)}" if one.is_list else "1" for one in node.inputs)
+
+
 def _pack_statement(saved: SavedValue) -> str:
     if saved.type.is_list:
         return f"writer.{saved.type.key}(node.{saved.field}, node.{names.released_flag(saved.name)});"
     return f"writer.{saved.type.key}(node.{saved.field});"
+
+
+def _step_guards(node: NodeSpec) -> tuple[str, ...]:
+    if not node.is_per_element:
+        return ()
+    lists = (one.name for one in node.inputs if one.is_list)
+    return tuple(f"frame.gradients.size() < node.{names.list_size_field(name)}" for name in lists)
+
+
+def _step_needs(node: NodeSpec) -> tuple[str, ...]:
+    if not node.has_list_inputs:
+        return tuple(f"frame.needs_input_grad[{position}] != 0" for position in range(len(node.inputs)))
+    return tuple(
+        f"flags.list(node.{names.list_size_field(one.name)})" if one.is_list else "flags.one()"
+        for one in node.inputs
+    )
+
+
+def _step_read(saved: SavedValue) -> str:
+    if saved.type.is_list:
+        return (
+            f"const auto {saved.variable} = "
+            f"saved_{saved.type.key}(node.{saved.field}, node.{names.released_flag(saved.name)});"
+        )
+    return f"const Tensor* {saved.variable} = torch_private::saved_tensor(node.{saved.field});"
 
 
 def _prologue(node: NodeSpec) -> tuple[str, ...]:

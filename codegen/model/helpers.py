@@ -18,16 +18,24 @@ class Helper:
     """The argument that may come back as it is."""
     gives_views: bool = False
     """Whether the result may be a view that the helper makes."""
+    writes: bool = False
+    """Whether the result was written to in place, which its version tells."""
     operators: tuple[str, ...] = ()
     """The operators that it calls for real tensors, by name without overload."""
 
 
 HELPERS = {
-    "clamp_backward": Helper(operators=("ge", "le", "logical_and_", "scalar_tensor", "where")),
+    "_to_copy_backward": Helper(returned=0, operators=("_to_copy", "to")),
+    "cat_tensors_backward": Helper(gives_views=True, writes=True, operators=("narrow", "slice", "zeros")),
+    "clamp_backward": Helper(operators=("ge", "le", "logical_and", "logical_and_", "scalar_tensor", "where")),
+    "clamp_backward_min_max": Helper(
+        operators=("gt", "logical_and", "logical_or", "lt", "scalar_tensor", "where")
+    ),
     "constant_pad_nd_backward": Helper(operators=("constant_pad_nd",)),
     "div_tensor_other_backward": Helper(operators=("div", "mul", "neg", "zeros_like")),
     "div_tensor_self_backward": Helper(operators=("div", "zeros_like")),
     "handle_r_to_c": Helper(returned=1),
+    "index_backward": Helper(returned=0, writes=True, operators=("_index_put_impl_",)),
     "infinitely_differentiable_silu_backward": Helper(
         operators=("add", "empty_like", "fill_", "mul", "sigmoid", "sub_")
     ),
@@ -41,6 +49,7 @@ HELPERS = {
     "slice_backward_wrapper": Helper(operators=("slice_backward",)),
     "split_backward": Helper(operators=("cat", "zeros")),
     "split_with_sizes_backward": Helper(operators=("cat", "zeros")),
+    "stack_tensors_backward": Helper(gives_views=True, operators=("select",)),
     "sum_backward": Helper(gives_views=True, operators=("expand", "unsqueeze")),
     "unbind_backward": Helper(operators=("expand", "stack", "zeros")),
     "unsqueeze_to": Helper(returned=0, gives_views=True, operators=("unsqueeze",)),

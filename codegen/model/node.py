@@ -169,14 +169,13 @@ class NodeSpec:
 
     @property
     def has_step(self) -> bool:
-        """Whether a live node can be run by its formulas: it is inline, and no list of tensors is among what it saved
-        or what its gradients are for.
-        """
-        return (
-            self.choice.mode is Mode.INLINE
-            and not any(one.is_list for one in self.inputs)
-            and not any(saved.type.is_list for saved in self.saved)
-        )
+        """Whether a live node can be run by its formulas."""
+        return self.choice.mode is Mode.INLINE
+
+    @property
+    def has_list_inputs(self) -> bool:
+        """Whether how many edges a node has depends on lists that its forward was given."""
+        return any(one.is_list for one in self.inputs)
 
     def readers(self, saved: SavedValue) -> tuple[int, ...]:
         """The positions of the inputs whose formula reads a saved value."""

@@ -6,7 +6,7 @@ base; above it, an operator's kernel that is itself made of in-place operations 
 engine's run does not leave, since there the operator as a whole went through autograd. So a formula may run
 
 * beneath both keys, if what it returns was made by one operator that returns no view,
-* beneath autograd's alone, if it is made of views,
+* beneath autograd's alone, if it is made of views, or written to in place by the helper that made it,
 * beneath autograd's alone where gradients are contiguous, if it reshapes one, which then is a view too,
 * with all keys, otherwise, and wherever it is not known which operators a formula calls: somebody may have brought a
   kernel of their own for one of these keys (csrc/nodes/watched_operators.h).
@@ -99,7 +99,7 @@ def _allowed_for_call(function: Name, arguments: tuple[Expression, ...], library
         return _allowed_for_all(arguments, library)
     if function.plain is not None and name in library.helpers:
         helper = library.helpers[name]
-        allowed = _VIEW if helper.gives_views else _ANY
+        allowed = _VIEW if helper.gives_views or helper.writes else _ANY
         return allowed if helper.returned is None else allowed & _allowed(arguments[helper.returned], library)
     if function.plain is not None or function.path[0] == "at":
         return _allowed_for_operator(name, arguments[0] if arguments else None, library)

@@ -5,6 +5,7 @@
 // They differentiate, trace and batch as the operators do that they are made of.
 #pragma once
 
+#include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Layout.h>
 #include <c10/core/Scalar.h>
@@ -13,9 +14,12 @@
 #include <c10/core/TensorOptions.h>
 #include <c10/util/OptionalArrayRef.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 namespace backbind::formulas {
 
@@ -76,9 +80,26 @@ at::Tensor split_with_sizes_backward(std::span<const at::Tensor> grads, c10::Sym
                                      c10::SymIntArrayRef sizes, const at::TensorOptions& options);
 at::Tensor unbind_backward(std::span<const at::Tensor> grads, int64_t dim);
 
-// Of clamp with numbers, either of which may be missing.
+// Of cat and stack, for each of the tensors, which had these sizes and dtypes.
+std::vector<at::Tensor> cat_tensors_backward(const at::Tensor& grad, const std::vector<std::vector<c10::SymInt>>& sizes,
+                                             const std::vector<c10::ScalarType>& dtypes, int64_t dim);
+std::vector<at::Tensor> stack_tensors_backward(const at::Tensor& grad, int64_t dim,
+                                               const std::vector<c10::ScalarType>& dtypes);
+
+// Of `self[indices]`, added to `zeros`, which are self's size and nobody else's.
+at::Tensor index_backward(const at::Tensor& zeros, const c10::List<std::optional<at::Tensor>>& indices,
+                          const at::Tensor& grad);
+
+// Of a copy to another dtype or device, for a self with these options.
+at::Tensor _to_copy_backward(const at::Tensor& grad, const at::TensorOptions& self_options);
+
+// Of clamp with numbers or tensors, either of which may be missing: for self, and for the bounds that are tensors.
 at::Tensor clamp_backward(const at::Tensor& grad, const at::Tensor& self, const std::optional<c10::Scalar>& min,
                           const std::optional<c10::Scalar>& max);
+at::Tensor clamp_backward(const at::Tensor& grad, const at::Tensor& self, const at::Tensor& min, const at::Tensor& max);
+std::tuple<at::Tensor, at::Tensor> clamp_backward_min_max(const at::Tensor& grad, const at::Tensor& self,
+                                                          const at::Tensor& min, const at::Tensor& max,
+                                                          const std::array<bool, 2>& grad_input_mask);
 
 // Of silu, of operators that can be differentiated again.
 at::Tensor infinitely_differentiable_silu_backward(const at::Tensor& grad, const at::Tensor& self);

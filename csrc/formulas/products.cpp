@@ -33,6 +33,10 @@ at::Tensor handle_r_to_c(ScalarType input_type, Tensor gradient) {
   return gradient;
 }
 
+Tensor _to_copy_backward(const Tensor& grad, const at::TensorOptions& self_options) {
+  return handle_r_to_c(self_options.dtype().toScalarType(), grad).to(self_options);
+}
+
 Tensor maybe_multiply(const Tensor& tensor, const Scalar& factor) {
   if (is_neutral(factor)) return tensor;
   const SkipADInplaceOrView keys;

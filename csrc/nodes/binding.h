@@ -40,10 +40,21 @@ struct Binding {
   // The same through the node struct, whatever `apply` does: the reference that an inline formula is compared with.
   Apply apply_delegate;
   Pack pack;
+  // How many edges a live node has, by the lengths of lists that its forward was given; null where it is `inputs`.
+  using EdgeCount = size_t (*)(const torch::autograd::Node& node);
+  EdgeCount edge_count;
   // Null where a live node has to be called as the engine calls it.
   StepFunction step;
   // The operators of torch that `step` calls beneath autograd's keys, by name without overload.
   std::span<const char* const> step_operators;
+
+  // Whether a live node can be run by its formulas: they are compiled, and it has the edges and gradients that its
+  // operator gives it.
+  bool has_step_for(const torch::autograd::Node& node) const {
+    if (step == nullptr) return false;
+    const size_t edges = edge_count == nullptr ? inputs : edge_count(node);
+    return node.num_outputs() == edges && static_cast<int64_t>(node.num_inputs()) >= gradients;
+  }
 };
 
 }  // namespace backbind

@@ -18,7 +18,6 @@ enum class SlowPathReason : uint8_t {
   kHooks,
   kOpaque,
   kNoFormulas,
-  kTensorLists,
   kEdges,
   kTensors,
   kAccumulation,
@@ -26,12 +25,11 @@ enum class SlowPathReason : uint8_t {
 };
 
 // In words, for people, in the order of the enumerators.
-inline constexpr std::array<const char*, 9> kSlowPathReasons = {
+inline constexpr std::array<const char*, 8> kSlowPathReasons = {
     "a graph is built, or a mode, a transform or a profiler is active",
     "hooks on the node or its tensor",
     "a function of Python or C++, or another node that is not one of torch's operators",
     "the node's formulas are not compiled here",
-    "the node gives gradients for a list of tensors, or saved one",
     "the node was made with other edges than its operator gives it",
     "tensors other than dense real ones of the CPU, saved tensors with hooks or changed ones",
     "a gradient that its leaf cannot have as it is",

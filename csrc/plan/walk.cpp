@@ -151,9 +151,7 @@ class Planner {
       step.first_edge = static_cast<uint32_t>(plan.next_edges.size());
       step.num_edges = walk_.nodes[i]->num_outputs();
       plan.max_num_edges = std::max(plan.max_num_edges, step.num_edges);
-      step.has_formulas = step.binding != nullptr && step.binding->step != nullptr &&
-                          step.num_edges == step.binding->inputs &&
-                          static_cast<int64_t>(step.num_inputs) >= step.binding->gradients;
+      step.has_formulas = step.binding != nullptr && step.binding->has_step_for(*walk_.nodes[i]);
       for (const auto& edge : walk_.nodes[i]->next_edges()) {
         plan.next_edges.push_back(input_ref_of(edge));
         plan.needs_input_grad.push_back(plan.next_edges.back().is_followed() ? 1 : 0);

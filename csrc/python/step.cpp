@@ -37,12 +37,11 @@ PyObject* run_step(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t 
     const std::vector<at::Tensor> gradients = gradients_of(arguments[1]);
     const std::vector<uint8_t> wanted = flags_of(arguments[2]);
     const Binding* binding = node ? find_binding(*node) : nullptr;
-    if (binding == nullptr || binding->step == nullptr) Py_RETURN_NONE;
+    if (binding == nullptr || !binding->has_step_for(*node)) Py_RETURN_NONE;
     TORCH_CHECK_VALUE(gradients.size() == node->num_inputs(), binding->name, " takes ", node->num_inputs(),
                       " gradients, got ", gradients.size());
     TORCH_CHECK_VALUE(wanted.size() == node->num_outputs(), binding->name, " has ", node->num_outputs(), " edges, got ",
                       wanted.size(), " flags");
-    if (wanted.size() != binding->inputs || static_cast<int64_t>(gradients.size()) < binding->gradients) Py_RETURN_NONE;
     if (!std::ranges::all_of(gradients, is_plain_dense)) Py_RETURN_NONE;
     std::vector<at::Tensor> results(wanted.size());
     bool has_run = false;

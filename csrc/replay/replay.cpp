@@ -216,14 +216,9 @@ class Replay {
       return std::nullopt;
     }
     if (step.binding == nullptr) return SlowPathReason::kOpaque;
-    if (!step.has_formulas) return reason_without_formulas(*step.binding);
+    if (!step.has_formulas) return step.binding->is_inline ? SlowPathReason::kEdges : SlowPathReason::kNoFormulas;
     if (!run_formulas(step, node)) return SlowPathReason::kTensors;
     return std::nullopt;
-  }
-
-  static SlowPathReason reason_without_formulas(const Binding& binding) {
-    if (!binding.is_inline) return SlowPathReason::kNoFormulas;
-    return binding.step == nullptr ? SlowPathReason::kTensorLists : SlowPathReason::kEdges;
   }
 
   // kCall, kValidateGrads, kRelease and kAddToBuffer below autograd's dispatch keys. Returns whether it could be done.

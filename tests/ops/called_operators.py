@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.autograd.profiler import profile
 
-COMPOSITE = {"conj", "contiguous", "reshape", "reshape_as", "size", "sym_size"}
+COMPOSITE = {"conj", "contiguous", "narrow", "reshape", "reshape_as", "size", "sym_size", "to"}
 """Operators that autograd looks into."""
 
 

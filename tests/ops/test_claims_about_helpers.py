@@ -19,9 +19,10 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from codegen.model.helpers import ASK_REQUIRES_GRAD, HELPERS
-from codegen.parse.expression import Call, Conditional, Name, walk
+from codegen.parse.expression import Call, Conditional, Member, Name, walk
 from codegen.parse.formula import parse_formula
 from tests.ops.called_operators import operator_name, outermost, recorded
+from tests.oracle.live_node import input_spans
 
 ORDERS = ("rows", "columns")
 
@@ -60,6 +61,16 @@ def _forwards() -> Iterator[Tensor | tuple[Tensor, ...]]:
     yield from (_leaf(5, 2).split(2), _leaf(5, 2).split([2, 3]), torch.unsafe_split(_leaf(5, 2), 2))
     yield from (_leaf(3, 2).unbind(), _leaf(3, 2).unbind(-1))
     yield from (torch.clamp(a, *bounds) for bounds in ((0.6, 0.9), (0.6, None), (None, 0.9)))
+    for low, high in ((_leaf(2, 3), _leaf(3)), (_leaf(3), None), (None, _leaf(2, 3))):
+        yield torch.clamp(a, low, high)
+    yield from (
+        torch.cat([a, b, a[:1]]),
+        torch.cat([_leaf(0), a], 1),
+        torch.stack([a, b]),
+        torch.stack([a], -1),
+    )
+    yield from (a[torch.tensor([1, 1, 0])], a[:, torch.tensor([0, 2])], a[a > 0.8])
+    yield from (a.float(), single.double(), a.to(torch.float64, copy=True))
 
 
 @dataclass
@@ -68,8 +79,12 @@ class Seen:
 
     returned: set[int] = field(default_factory=set)
     """Positions of arguments that came back as they were."""
+    named: set[int] = field(default_factory=set)
+    """Positions of arguments that were gradients or saved values, so that one of them would be known again."""
     views: set[bool] = field(default_factory=set)
     """Whether the other results were views."""
+    written: set[bool] = field(default_factory=set)
+    """Whether they were written to in place, as far as their versions tell."""
     operators: set[str | None] = field(default_factory=set)
     calls: int = 0
 
@@ -128,28 +143,42 @@ def _observe_call(
     operator = backbind.ops.for_node(node)
     results: list[Tensor | None] = []
     as_operator = recorded(lambda: results.extend(operator(gradients, wanted, *saved)))
+    count = len(results)
 
     def run_step() -> None:
         # A helper may go other ways here, which must not show in the result. No step runs in grad mode.
         if not torch.is_grad_enabled():
-            results.extend(_C.run_step(node, gradients, wanted) or ())
+            spans = input_spans(node, operator, saved)
+            flags = [flag for flag, span in zip(wanted, spans, strict=True) for _ in range(span.size)]
+            results.extend(_C.run_step(node, gradients, flags) or ())
 
     as_step = recorded(run_step)
     made = [one for one in results if one is not None]
-    assert len(made) == (1 if torch.is_grad_enabled() else 2)
+    of_operator = [one for one in results[:count] if one is not None]
+    assert of_operator
+    assert len(made) == len(of_operator) * (1 if torch.is_grad_enabled() else 2)
     arguments = {
         "grad": gradients[0],
         **{one.name: value for one, value in zip(operator.saved, saved, strict=True)},
     }
     named = [arguments.get(one.path[-1]) if isinstance(one, Name) else None for one in call.arguments]
+    seen.named.update(position for position, argument in enumerate(named) if argument is not None)
     for result in made:
         same = [position for position, argument in enumerate(named) if argument is result]
         seen.returned.update(same)
         if not same:
+            seen.written.add(result._version > 0)
             seen.views.add(result._is_view() or result.data_ptr() in _addresses(*gradients, *saved))
+    in_arguments = {
+        one.function.name.removesuffix("_symint")
+        for argument in call.arguments
+        for one, _, _ in walk(argument)
+        if isinstance(one, Call) and isinstance(one.function, Member)
+    }
     dispatched = {operator_name(event) for event in outermost(as_step)}
     for event in outermost(as_operator):
-        seen.operators.add(operator_name(event))
+        if operator_name(event) not in in_arguments:
+            seen.operators.add(operator_name(event))
         if operator_name(event) not in dispatched and not torch.is_grad_enabled():
             seen.operators.update(_past_dispatcher(event, dispatched))
     seen.calls += 1
@@ -172,8 +201,9 @@ def seen() -> dict[str, Seen]:
 def test_claims(name: str, seen: dict[str, Seen]) -> None:
     helper, did = HELPERS[name], seen[name]
     assert did.calls > 1
-    assert did.returned == {helper.returned} - {None}
+    assert did.returned == {helper.returned} & did.named
     assert (True in did.views) == helper.gives_views
+    assert (True in did.written) == helper.writes
     assert did.operators == set(helper.operators)
 
 

@@ -34,6 +34,8 @@ _COMBINATIONS = 64
 _LIST = 8
 """No node has so many results unless they are a list."""
 
+_STEP_AGAINST_LIVE = "step against the live node"
+
 _FEW = 4
 """Elements that have no room for the special values, so that all patterns of them are tried."""
 
@@ -261,7 +263,7 @@ class NodeCheck:
         if self._operator.mode == "inline":
             self._against_delegate(given, self._needed, described, actual, history=history)
         if not history:
-            self._step_against(live, "step against the live node", given, self._needed, described)
+            self._step_against(live, _STEP_AGAINST_LIVE, given, self._needed, described)
 
     def _against_delegate(
         self,
@@ -288,12 +290,23 @@ class NodeCheck:
         # A step runs over dense tensors only.
         watched = [one for one in (*given, *_tensors(self._saved)) if one is not None and is_dense(one)]
         before = [] if Column.STEP in self.columns else [plain_copy(one) for one in watched]
-        actual = self._steps.run(given, mask)
+        spans = input_spans(self._node, self._operator, self._saved)
+        wanted = [flag for flag, span in zip(mask, spans, strict=True) for _ in range(span.size)]
+        actual = self._steps.run(given, wanted)
         if any(tensor_difference(old, plain_copy(new)) for old, new in zip(before, watched, strict=False)):
             self._report("step", described, "an argument was written to")
         if actual is not None:
             said = as_operators_say(self.name, actual)
             self._compare(Column.STEP, compared, described, expected, said)
+            if expected.ok and actual.ok and compared == _STEP_AGAINST_LIVE:
+                self._compare_versions(described, expected, actual)
+
+    def _compare_versions(self, described: str, expected: Outcome, actual: Outcome) -> None:
+        """How often each gradient was written to in place: the next node's hooks see it."""
+        for position, (left, right) in enumerate(zip(expected.gradients, actual.gradients, strict=True)):
+            if left is not None and right is not None and left._version != right._version:
+                what = f"gradient {position}: expected version {left._version}, got {right._version}"
+                self._report(_STEP_AGAINST_LIVE, described, what)
 
     def _call(self, grads: Gradients, mask: Sequence[bool]) -> Outcome:
         watched = [one for one in (*grads, *_tensors(self._saved)) if one is not None]

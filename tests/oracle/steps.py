@@ -18,9 +18,7 @@ class Steps:
         self._node = node
 
     def run(self, grads: Gradients, wanted: Sequence[bool]) -> Outcome | None:
-        """What the step gives, or None where a replay calls the node."""
-        if len(wanted) != len(self._node.next_functions):
-            return None  # a list among its inputs, and so no step
+        """What the step gives, or None where a replay calls the node. ``wanted`` has a flag for each edge."""
         none_there = False
 
         def run() -> object:

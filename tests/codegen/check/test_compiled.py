@@ -161,11 +161,11 @@ CASES = [
         id="this_formula_cannot_be_compiled",
     ),
     pytest.param(
-        "- name: sin(Tensor self) -> Tensor\n  self: cat_tensors_backward(grad, self)\n",
-        "derivatives.yaml:2:9: " + NOTHING.format("sin") + "  self: cat_tensors_backward(grad, self)\n"
-        "        ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
-        "hint: it calls 'cat_tensors_backward', which torch does not export, so backbind cannot compile the node\n"
-        "      write it with functions that can be called, or write 'cat_tensors_backward' in csrc/formulas and list "
+        "- name: sin(Tensor self) -> Tensor\n  self: angle_backward(grad, self)\n",
+        "derivatives.yaml:2:9: " + NOTHING.format("sin") + "  self: angle_backward(grad, self)\n"
+        "        ^~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+        "hint: it calls 'angle_backward', which torch does not export, so backbind cannot compile the node\n"
+        "      write it with functions that can be called, or write 'angle_backward' in csrc/formulas and list "
         "it in codegen/model/helpers.py\n"
         "      or restore torch's formula\n\n1 error\n",
         id="no_longer_compiled",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -118,12 +119,20 @@ class WithInnerBackward(torch.autograd.Function):
         return None, inner.grad
 
 
-class WithInnerBackwardIntoLeaves(torch.autograd.Function):
-    """Runs a backward inside its backward, into leaves that the outer one reaches, too.
+def backward_into(leaves: Sequence[torch.Tensor], log: Log) -> None:
+    """Run a backward into leaves; into one after the other where hooks could tell in which order it reaches them.
 
     The accumulators of all leaves have one place in the engine's order, so how they come out of its heap depends on
-    what else is in it.
+    what else is in it: inside a backward, on the outer one's nodes (test_leaves_that_tie_in_a_backward_inside_a_hook).
     """
+    with torch.enable_grad():
+        losses = [(leaf * leaf).sum() for leaf in leaves]
+        for loss in losses if log.has_hooks else [torch.stack(losses).sum()]:
+            loss.backward()
+
+
+class WithInnerBackwardIntoLeaves(torch.autograd.Function):
+    """Runs a backward inside its backward, into leaves that the outer one reaches, too."""
 
     @staticmethod
     def forward(ctx: Any, log: Log, value: torch.Tensor, *leaves: torch.Tensor) -> torch.Tensor:
@@ -135,8 +144,7 @@ class WithInnerBackwardIntoLeaves(torch.autograd.Function):
     def backward(ctx: Any, gradient: Any) -> tuple[Any, ...]:
         wanted = [leaf for leaf in ctx.leaves if leaf.requires_grad]
         if wanted:
-            with torch.enable_grad():
-                torch.stack([(leaf * leaf).sum() for leaf in wanted]).sum().backward()
+            backward_into(wanted, ctx.log)
         ctx.log.add(
             "backward of WithInnerBackwardIntoLeaves", [gradient, *(leaf.grad for leaf in ctx.leaves)]
         )

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import torch
 from torch.autograd.graph import get_gradient_edge, register_multi_grad_hook
 
+from tests.replay.programs.functions import backward_into
 from tests.replay.programs.lifetimes import Lifetimes
 from tests.replay.programs.observations import Log
 
@@ -61,6 +62,7 @@ class Hooks:
         if kind == "retain":
             tensor.retain_grad()
             return
+        self.log.has_hooks = True
         call = self._function(kind, name, does, tensor)
         if kind == "tensor":
             handle: Any = tensor.register_hook(call)
@@ -163,10 +165,9 @@ class Hooks:
             torch.set_grad_enabled(False)
 
     def _run_backward(self) -> None:
-        with torch.enable_grad():
-            loss = sum(((leaf * leaf).sum() for leaf in self.leaves[:2]), torch.zeros(()))
-        if loss.requires_grad:
-            loss.backward()
+        wanted = [leaf for leaf in self.leaves[:2] if leaf.requires_grad]
+        if wanted:
+            backward_into(wanted, self.log)
 
 
 def _replaced(does: str, gradients: Gradients) -> tuple[torch.Tensor | None, ...] | None:

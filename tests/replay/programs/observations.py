@@ -102,6 +102,8 @@ class Log:
     """Names of objects whose death is told."""
     deaths: dict[str, int] = field(default_factory=dict)
     """How many events there were when each of them died."""
+    has_hooks: bool = False
+    """Whether any was registered, which could tell in which order things happen."""
 
     def add(self, what: str, tensors: Sequence[torch.Tensor | None] = ()) -> None:
         self.events.append(Event(what, tuple(map(snapshot, tensors))))

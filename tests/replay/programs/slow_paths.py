@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from backbind._namespace import load_operators
-from backbind._operator import FunctionalOperator
 
 NO_FORMULAS = "the node's formulas are not compiled here"
-LISTS = "the node gives gradients for a list of tensors, or saved one"
 OPAQUE = "a function of Python or C++, or another node that is not one of torch's operators"
 TENSORS = "tensors other than dense real ones of the CPU, saved tensors with hooks or changed ones"
 LEAF = "a gradient that its leaf cannot have as it is"
@@ -38,11 +36,4 @@ def _may(reason: str, node: str, is_dense_and_real: bool) -> bool:
         return reason == OPAQUE
     if reason == NO_FORMULAS:
         return operator.mode == "delegate"
-    return reason == LISTS and _has_lists(operator)
-
-
-def _has_lists(operator: FunctionalOperator) -> bool:
-    """Whether the forward takes a list of tensors, or a list of them is saved."""
-    takes = {f"{name}_size" for name in operator.inputs} & {argument.name for argument in operator.saved}
-    saves = any(argument.schema_type.startswith(("Tensor[", "Tensor?[")) for argument in operator.saved)
-    return bool(takes) or saves
+    return False

@@ -3,129 +3,26 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-import backbind
 import pytest
-import torch
 
-from tests.plan.random_programs import Program, run_program
-from tests.replay.programs.memory import Memory, memory
+from tests.replay.programs.long_run import BACKWARDS, GRAPHS, run_long
 from tests.replay.programs.test_soak import PLANS, RESIDENT_SLACK, SLACK
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is asked of glibc")
 
-BACKWARDS = 100_000
-LOOKS = 5
-"""How often memory is looked at, after the same number of backwards each time."""
-GRAPHS = 1000
-RUNS = 3
-"""Each graph comes this often in a row, so that its plan is used before it has to go."""
-
-
-def plain(program: Program) -> None:
-    program.loss.backward()
-
-
-def kept(program: Program) -> None:
-    program.loss.backward(retain_graph=True)
-    program.loss.backward()
-
-
-def of_one_leaf(program: Program) -> None:
-    program.loss.backward(inputs=program.leaves[:1])
-
-
-def with_hooks(program: Program) -> None:
-    node = program.loss.grad_fn
-    assert node is not None
-    node.register_prehook(lambda gradients: tuple(one * 2 for one in gradients))
-    node.register_hook(lambda gradients, _: None)
-    program.leaves[0].register_hook(lambda gradient: gradient + 1)
-    program.leaves[-1].register_post_accumulate_grad_hook(lambda leaf: None)
-    program.loss.backward()
-
-
-def with_a_graph_of_its_own(program: Program) -> None:
-    gradients = torch.autograd.grad(program.loss, program.leaves, create_graph=True, allow_unused=True)
-    weighted = [one * leaf for one, leaf in zip(gradients, program.leaves, strict=True) if one is not None]
-    torch.stack(weighted).sum().backward()
-
-
-def through_a_function(program: Program) -> None:
-    doubled: torch.Tensor = _Doubled.apply(program.loss)  # type: ignore[no-untyped-call]
-    doubled.backward()
-
-
-def failing(program: Program) -> None:
-    def fail(gradient: torch.Tensor) -> None:
-        raise KeyError("a hook that fails")
-
-    program.loss.register_hook(fail)
-    with pytest.raises(KeyError, match="a hook that fails"):
-        program.loss.backward()
-
-
-def of_a_freed_graph(program: Program) -> None:
-    squared = program.loss.square()
-    squared.backward()
-    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
-        squared.backward()
-
-
-class _Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, value: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(value)
-        return value * 2
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
-        (value,) = ctx.saved_tensors
-        return gradient * 2 + value * 0
-
-
-WAYS = (
-    plain,
-    with_hooks,
-    kept,
-    with_a_graph_of_its_own,
-    failing,
-    plain,
-    through_a_function,
-    of_one_leaf,
-    of_a_freed_graph,
-    plain,
-    plain,
-)
-"""Their number and RUNS have no common factor, so that every graph meets every way."""
-
 
 @pytest.mark.slow
 def test_a_hundred_thousand_backwards_leave_nothing_behind() -> None:
-    backbind.reset()
-    looks: list[Memory] = []
-    number = 0
-    with backbind.capture() as session:
-        while len(looks) < LOOKS:
-            graph = number // RUNS % GRAPHS
-            WAYS[number % len(WAYS)](run_program(graph, length=2 + graph % 5))
-            number += 1
-            if number % 1000 == 0 and _backwards(session) >= BACKWARDS * (len(looks) + 1) // LOOKS:
-                looks.append(memory())
-    for look in looks[1:]:
-        assert look.tensors == looks[0].tensors
-        assert look.objects - looks[0].objects < 100
-        assert look.allocated - looks[0].allocated < SLACK
-        assert look.resident - looks[0].resident < RESIDENT_SLACK
-    stats = session.stats
-    assert _backwards(session) >= BACKWARDS
-    assert stats.plans == PLANS
-    assert stats.captures > GRAPHS
-    assert stats.replays > BACKWARDS / 4
-    assert stats.fallbacks == 0
-
-
-def _backwards(session: backbind.Session) -> int:
-    stats = session.stats
-    return stats.captures + stats.replays + stats.fallbacks
+    run = run_long()
+    first, *others = run.looks
+    for look in others:
+        assert look.tensors == first.tensors
+        assert look.objects - first.objects < 100
+        assert look.allocated - first.allocated < SLACK
+        assert look.resident - first.resident < RESIDENT_SLACK
+    assert run.captures + run.replays + run.fallbacks >= BACKWARDS
+    assert run.plans == PLANS
+    assert run.captures > GRAPHS
+    assert run.replays > BACKWARDS / 4
+    assert run.fallbacks == 0

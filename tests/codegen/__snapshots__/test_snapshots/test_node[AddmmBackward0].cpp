@@ -169,5 +169,6 @@ const Binding AddmmBackward0_binding{
     &AddmmBackward0_apply_functional_ivalue,
     &AddmmBackward0_apply_delegate_ivalue,
     &AddmmBackward0_pack,
+    nullptr,
     &AddmmBackward0_step,
     AddmmBackward0_step_operators};

@@ -72,4 +72,5 @@ const Binding AminmaxBackward0_binding{
     &AminmaxBackward0_apply_functional_ivalue,
     &AminmaxBackward0_pack,
     nullptr,
+    nullptr,
     {}};

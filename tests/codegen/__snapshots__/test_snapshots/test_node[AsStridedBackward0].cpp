@@ -59,4 +59,5 @@ const Binding AsStridedBackward0_binding{
     &AsStridedBackward0_apply_functional_ivalue,
     &AsStridedBackward0_pack,
     nullptr,
+    nullptr,
     {}};

@@ -74,4 +74,5 @@ const Binding AvgPool2DBackwardBackward0_binding{
     &AvgPool2DBackwardBackward0_apply_functional_ivalue,
     &AvgPool2DBackwardBackward0_pack,
     nullptr,
+    nullptr,
     {}};

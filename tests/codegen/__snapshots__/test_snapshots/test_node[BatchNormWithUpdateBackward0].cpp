@@ -151,5 +151,6 @@ const Binding BatchNormWithUpdateBackward0_binding{
     &BatchNormWithUpdateBackward0_apply_functional_ivalue,
     &BatchNormWithUpdateBackward0_apply_delegate_ivalue,
     &BatchNormWithUpdateBackward0_pack,
+    nullptr,
     &BatchNormWithUpdateBackward0_step,
     BatchNormWithUpdateBackward0_step_operators};

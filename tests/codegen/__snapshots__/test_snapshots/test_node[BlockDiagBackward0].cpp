@@ -55,4 +55,5 @@ const Binding BlockDiagBackward0_binding{
     &BlockDiagBackward0_apply_functional_ivalue,
     &BlockDiagBackward0_pack,
     nullptr,
+    nullptr,
     {}};

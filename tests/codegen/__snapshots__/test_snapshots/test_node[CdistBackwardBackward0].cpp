@@ -102,5 +102,6 @@ const Binding CdistBackwardBackward0_binding{
     &CdistBackwardBackward0_apply_functional_ivalue,
     &CdistBackwardBackward0_apply_delegate_ivalue,
     &CdistBackwardBackward0_pack,
+    nullptr,
     &CdistBackwardBackward0_step,
     {}};

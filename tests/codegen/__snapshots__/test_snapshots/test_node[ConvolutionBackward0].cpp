@@ -147,5 +147,6 @@ const Binding ConvolutionBackward0_binding{
     &ConvolutionBackward0_apply_functional_ivalue,
     &ConvolutionBackward0_apply_delegate_ivalue,
     &ConvolutionBackward0_pack,
+    nullptr,
     &ConvolutionBackward0_step,
     ConvolutionBackward0_step_operators};

@@ -120,5 +120,6 @@ const Binding DivBackward2_binding{
     &DivBackward2_apply_functional_ivalue,
     &DivBackward2_apply_delegate_ivalue,
     &DivBackward2_pack,
+    nullptr,
     &DivBackward2_step,
     DivBackward2_step_operators};

@@ -84,5 +84,6 @@ const Binding ExpandBackward0_binding{
     &ExpandBackward0_apply_functional_ivalue,
     &ExpandBackward0_apply_delegate_ivalue,
     &ExpandBackward0_pack,
+    nullptr,
     &ExpandBackward0_step,
     {}};

@@ -85,5 +85,6 @@ const Binding ExpandBackward0_copy_binding{
     &ExpandBackward0_copy_apply_functional_ivalue,
     &ExpandBackward0_copy_apply_delegate_ivalue,
     &ExpandBackward0_copy_pack,
+    nullptr,
     &ExpandBackward0_copy_step,
     {}};

@@ -34,6 +34,19 @@ variable_list ForeachDivBackward1ScalarList_apply_functional(variable_list&& gra
   return grad_inputs;
 }
 
+bool ForeachDivBackward1ScalarList_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::ForeachDivBackward1ScalarList&>(base);
+  if (frame.gradients.size() < node.self_size_) return false;
+  const torch_private::NodeLock lock(base);
+  const auto self = saved_tensor_list(node.self_, node.self_released_);
+  if (!self) return false;
+  EdgeFlags flags(frame.needs_input_grad);
+  const AllKeys keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  ForeachDivBackward1ScalarList_formulas(frame.gradients, frame.results, {flags.list(node.self_size_)}, node.scalars, *self, node.self_size_);
+  return true;
+}
+
 variable_list ForeachDivBackward1ScalarList_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const std::vector<at::Scalar>& scalars,
     const std::vector<at::Tensor>& self,
@@ -81,6 +94,11 @@ void ForeachDivBackward1ScalarList_pack([[maybe_unused]] torch::autograd::Node& 
   writer.list_size(node.self_size_);
 }
 
+static size_t ForeachDivBackward1ScalarList_edge_count(const torch::autograd::Node& base) {
+  const auto& node = static_cast<const structs::ForeachDivBackward1ScalarList&>(base);
+  return node.self_size_;
+}
+
 constexpr std::array<Argument, 3> ForeachDivBackward1ScalarList_arguments{{    {"scalars", ValueKind::ScalarList},    {"self", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
 
 const Binding ForeachDivBackward1ScalarList_binding{
@@ -94,5 +112,6 @@ const Binding ForeachDivBackward1ScalarList_binding{
     &ForeachDivBackward1ScalarList_apply_functional_ivalue,
     &ForeachDivBackward1ScalarList_apply_delegate_ivalue,
     &ForeachDivBackward1ScalarList_pack,
-    nullptr,
+    &ForeachDivBackward1ScalarList_edge_count,
+    &ForeachDivBackward1ScalarList_step,
     {}};

@@ -32,6 +32,19 @@ variable_list ForeachExpBackward0_apply_functional(variable_list&& grads, std::a
   return grad_inputs;
 }
 
+bool ForeachExpBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::ForeachExpBackward0&>(base);
+  if (frame.gradients.size() < node.self_size_) return false;
+  const torch_private::NodeLock lock(base);
+  const auto result = saved_tensor_list(node.result_, node.result_released_);
+  if (!result) return false;
+  EdgeFlags flags(frame.needs_input_grad);
+  const BelowADInplaceOrView keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  ForeachExpBackward0_formulas(frame.gradients, frame.results, {flags.list(node.self_size_)}, *result, node.self_size_);
+  return true;
+}
+
 variable_list ForeachExpBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const std::vector<at::Tensor>& result,
     size_t self_size) {
@@ -74,7 +87,14 @@ void ForeachExpBackward0_pack([[maybe_unused]] torch::autograd::Node& base, Pack
   writer.list_size(node.self_size_);
 }
 
+static size_t ForeachExpBackward0_edge_count(const torch::autograd::Node& base) {
+  const auto& node = static_cast<const structs::ForeachExpBackward0&>(base);
+  return node.self_size_;
+}
+
 constexpr std::array<Argument, 2> ForeachExpBackward0_arguments{{    {"result", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
+
+constexpr std::array<const char*, 3> ForeachExpBackward0_step_operators{"conj", "mul", "select"};
 
 const Binding ForeachExpBackward0_binding{
     "ForeachExpBackward0",
@@ -87,5 +107,6 @@ const Binding ForeachExpBackward0_binding{
     &ForeachExpBackward0_apply_functional_ivalue,
     &ForeachExpBackward0_apply_delegate_ivalue,
     &ForeachExpBackward0_pack,
-    nullptr,
-    {}};
+    &ForeachExpBackward0_edge_count,
+    &ForeachExpBackward0_step,
+    ForeachExpBackward0_step_operators};

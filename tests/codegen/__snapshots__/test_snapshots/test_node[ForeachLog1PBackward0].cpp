@@ -54,4 +54,5 @@ const Binding ForeachLog1PBackward0_binding{
     &ForeachLog1PBackward0_apply_functional_ivalue,
     &ForeachLog1PBackward0_pack,
     nullptr,
+    nullptr,
     {}};

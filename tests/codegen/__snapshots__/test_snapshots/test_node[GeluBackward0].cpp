@@ -97,5 +97,6 @@ const Binding GeluBackward0_binding{
     &GeluBackward0_apply_functional_ivalue,
     &GeluBackward0_apply_delegate_ivalue,
     &GeluBackward0_pack,
+    nullptr,
     &GeluBackward0_step,
     GeluBackward0_step_operators};

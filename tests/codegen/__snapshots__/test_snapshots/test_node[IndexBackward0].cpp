@@ -4,9 +4,45 @@
 // index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
 //   self: index_backward(grad.new_zeros_symint(self.sym_sizes(), self.options()), indices, grad)
 //
-// delegate: 'index_backward' in the formula of 'self' is not exported by torch
+// inline: every name in its formulas links
 #line 1 "IndexBackward0 (generated)"
+static void IndexBackward0_formulas([[maybe_unused]] std::span<const Tensor> grads, std::span<Tensor> grad_inputs,
+    std::array<bool, 1> needs_input_grad,
+    [[maybe_unused]] const c10::List<std::optional<at::Tensor>>& indices,
+    [[maybe_unused]] const at::TensorOptions& self_options,
+    [[maybe_unused]] const std::vector<c10::SymInt>& self_sym_sizes) {
+  const auto& grad = grads[0];
+  const bool any_grad_defined = any_defined(grads);
+  if (needs_input_grad[0]) {
+    if (any_grad_defined) grad_inputs[0] = (
+#line BACKBIND_LINE_IndexBackward0_self BACKBIND_YAML
+      index_backward(grad.new_zeros_symint(self_sym_sizes, self_options), indices, grad)
+#line 1 "IndexBackward0 (generated)"
+    );
+  }
+}
+
 variable_list IndexBackward0_apply_functional(variable_list&& grads, std::array<bool, 1> needs_input_grad,
+    const c10::List<std::optional<at::Tensor>>& indices,
+    const at::TensorOptions& self_options,
+    const std::vector<c10::SymInt>& self_sym_sizes) {
+  variable_list grad_inputs(1);
+  IndexBackward0_formulas(grads, grad_inputs, needs_input_grad, indices, self_options, self_sym_sizes);
+  return grad_inputs;
+}
+
+bool IndexBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
+  [[maybe_unused]] auto& node = static_cast<structs::IndexBackward0&>(base);
+  const torch_private::NodeLock lock(base);
+  const auto indices = saved_optional_tensor_list(node.indices_, node.indices_released_);
+  if (!indices) return false;
+  const AllKeys keys(frame);
+  const StepScope scope(keys.leave_out_autograd());
+  IndexBackward0_formulas(frame.gradients, frame.results, {frame.needs_input_grad[0] != 0}, *indices, node.self_options, node.self_sym_sizes);
+  return true;
+}
+
+variable_list IndexBackward0_apply_delegate(variable_list&& grads, std::array<bool, 1> needs_input_grad,
     const c10::List<std::optional<at::Tensor>>& indices,
     const at::TensorOptions& self_options,
     const std::vector<c10::SymInt>& self_sym_sizes) {
@@ -23,7 +59,8 @@ variable_list IndexBackward0_apply_functional(variable_list&& grads, std::array<
   return node->apply(std::move(grads));
 }
 
-variable_list IndexBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+static variable_list IndexBackward0_call(decltype(&IndexBackward0_apply_delegate) functional, const variable_list& grads,
+    const ivalue_list& arguments) {
   ArgumentReader reader("IndexBackward0", arguments, 7);
   const auto needs_input_grad = reader.needs_input_grad<1>();
   const auto indices = reader.optional_tensor_list();
@@ -31,7 +68,15 @@ variable_list IndexBackward0_apply_functional_ivalue(const variable_list& grads,
   const auto self_sym_sizes = reader.sym_int_list();
   const Preconditions check("IndexBackward0");
   check.gradient_count(grads, 1);
-  return IndexBackward0_apply_functional(variable_list(grads), needs_input_grad, indices, self_options, self_sym_sizes);
+  return functional(variable_list(grads), needs_input_grad, indices, self_options, self_sym_sizes);
+}
+
+variable_list IndexBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return IndexBackward0_call(&IndexBackward0_apply_functional, grads, arguments);
+}
+
+variable_list IndexBackward0_apply_delegate_ivalue(const variable_list& grads, const ivalue_list& arguments) {
+  return IndexBackward0_call(&IndexBackward0_apply_delegate, grads, arguments);
 }
 
 void IndexBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
@@ -50,10 +95,11 @@ const Binding IndexBackward0_binding{
     &typeid(structs::IndexBackward0),
     1,
     1,
-    false,
+    true,
     IndexBackward0_arguments,
     &IndexBackward0_apply_functional_ivalue,
-    &IndexBackward0_apply_functional_ivalue,
+    &IndexBackward0_apply_delegate_ivalue,
     &IndexBackward0_pack,
     nullptr,
+    &IndexBackward0_step,
     {}};

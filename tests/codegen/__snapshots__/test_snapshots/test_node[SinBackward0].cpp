@@ -91,5 +91,6 @@ const Binding SinBackward0_binding{
     &SinBackward0_apply_functional_ivalue,
     &SinBackward0_apply_delegate_ivalue,
     &SinBackward0_pack,
+    nullptr,
     &SinBackward0_step,
     SinBackward0_step_operators};

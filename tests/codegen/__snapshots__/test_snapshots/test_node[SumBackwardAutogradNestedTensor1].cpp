@@ -104,5 +104,6 @@ const Binding SumBackwardAutogradNestedTensor1_binding{
     &SumBackwardAutogradNestedTensor1_apply_functional_ivalue,
     &SumBackwardAutogradNestedTensor1_apply_delegate_ivalue,
     &SumBackwardAutogradNestedTensor1_pack,
+    nullptr,
     &SumBackwardAutogradNestedTensor1_step,
     SumBackwardAutogradNestedTensor1_step_operators};
