@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from torch.utils.checkpoint import checkpoint
 
 from tests.compiled import folder_of_run
+from tests.processes import run_python
 from tests.replay.programs.machine import run_program
 from tests.replay.programs.program import Program
 from tests.replay.programs.random_programs import programs
@@ -325,6 +326,27 @@ def test_a_gradient_that_is_kept_would_be_seen(meter: TensorMeter) -> None:
     one = taken(meter, partial(world, False), backbind.capture())
     other = taken(meter, partial(world, True), backbind.capture())
     assert other.peak == one.peak + SIZE * SIZE * 4
+
+
+def test_memory_of_one_allocator_may_be_given_back_to_the_other() -> None:
+    """oneDNN's tensors ask for torch's allocator anew when they give their memory back."""
+    program = (
+        "import torch\n"
+        "from tools.benchmarks._meters import TensorMeter\n"
+        "before = torch.randn(64, 64).to_mkldnn()\n"
+        "meter = TensorMeter()\n"
+        "meter.start()\n"
+        "del before\n"
+        "assert meter.held() == 0\n"
+        "behind = torch.randn(64, 64).to_mkldnn()\n"
+        "assert meter.held() == 64 * 64 * 4\n"
+        "meter.stop()\n"
+        "del behind\n"
+        "meter.start()\n"
+        "torch.empty(100)\n"
+        "print('alive')"
+    )
+    assert run_python("-c", program).stdout == "alive\n"
 
 
 def test_the_meter_counts_what_torch_is_asked_for(meter: TensorMeter) -> None:

@@ -4,29 +4,65 @@
 #include <c10/core/impl/alloc_cpu.h>
 #include <torch/custom_class.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 #include <utility>
 
 namespace allocations {
 
 namespace {
 
-struct Counters {
-  std::atomic<int64_t> held = 0;
-  std::atomic<int64_t> peak = 0;
-  std::atomic<int64_t> count = 0;
-
-  void took(int64_t bytes) {
-    count += 1;
-    const int64_t now = held += bytes;
-    int64_t highest = peak;
-    while (now > highest && !peak.compare_exchange_weak(highest, now)) {
-    }
+// What is counted. Sizes are kept beside the memory, not in it: torch's users of raw_allocate and raw_deallocate
+// (oneDNN's tensors) ask for the allocator anew each time, so memory may be taken from one and given back to the other.
+class Counters {
+ public:
+  void took(void* data, int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    sizes_[data] = bytes;
+    count_ += 1;
+    held_ += bytes;
+    peak_ = std::max(peak_, held_);
   }
-  void gave_back(int64_t bytes) { held -= bytes; }
+
+  // Nothing is counted for memory that was taken from torch's own allocator.
+  void gave_back(void* data) {
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(data);
+    if (found == sizes_.end()) return;
+    held_ -= found->second;
+    sizes_.erase(found);
+  }
+
+  // Begins to count anew, and returns what is held.
+  int64_t start() {
+    const std::lock_guard lock(mutex_);
+    count_ = 0;
+    return peak_ = held_;
+  }
+
+  int64_t held() const {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  int64_t peak() const {
+    const std::lock_guard lock(mutex_);
+    return peak_;
+  }
+  int64_t count() const {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<void*, int64_t> sizes_;
+  int64_t held_ = 0;
+  int64_t peak_ = 0;
+  int64_t count_ = 0;
 };
 
 // Tensors may outlive everything else.
@@ -35,14 +71,11 @@ Counters& counters() {
   return kept;
 }
 
-// In front of each tensor's memory stands its size; what torch aligns by stays aligned.
-constexpr size_t kHeader = c10::gAlignment;
-
 void give_back(void* data) {
   if (data == nullptr) return;
-  char* const begin = static_cast<char*>(data) - kHeader;
-  counters().gave_back(static_cast<int64_t>(*reinterpret_cast<size_t*>(begin)));
-  c10::free_cpu(begin);
+  // Before it is free for others to take.
+  counters().gave_back(data);
+  c10::free_cpu(data);
 }
 
 class CountingAllocator : public c10::Allocator {
@@ -50,10 +83,9 @@ class CountingAllocator : public c10::Allocator {
   at::DataPtr allocate(size_t bytes) override {
     // Of nothing, torch's allocator gives nothing.
     if (bytes == 0) return {nullptr, nullptr, &c10::detail::deleteNothing, at::Device(at::kCPU)};
-    char* const begin = static_cast<char*>(c10::alloc_cpu(bytes + kHeader));
-    *reinterpret_cast<size_t*>(begin) = bytes;
-    counters().took(static_cast<int64_t>(bytes));
-    return {begin + kHeader, begin + kHeader, &give_back, at::Device(at::kCPU)};
+    void* const data = c10::alloc_cpu(bytes);
+    counters().took(data, static_cast<int64_t>(bytes));
+    return {data, data, &give_back, at::Device(at::kCPU)};
   }
   at::DeleterFnPtr raw_deleter() const override { return &give_back; }
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
@@ -75,13 +107,10 @@ struct TensorMeter : torch::CustomClassHolder {
     if (c10::Allocator* before = std::exchange(before_, nullptr)) c10::SetAllocator(at::kCPU, before, kPriority);
   }
 
-  void start() {
-    counters().peak = start_ = counters().held;
-    counters().count = 0;
-  }
-  int64_t peak() const { return counters().peak - start_; }
-  int64_t held() const { return counters().held - start_; }
-  int64_t count() const { return counters().count; }
+  void start() { start_ = counters().start(); }
+  int64_t peak() const { return counters().peak() - start_; }
+  int64_t held() const { return counters().held() - start_; }
+  int64_t count() const { return counters().count(); }
 
  private:
   // The highest, because torch takes a new allocator only if its priority is not below that of the one before.
