@@ -92,6 +92,7 @@ CHECKS: Mapping[str, Check] = {
     "same_sizes": _check(_TENSOR, _TENSOR),
     "sampled": _check(_TENSOR, _TENSOR, _TENSOR),
     "segments": _of_gradients(_TENSOR, _VALUE, _TENSOR, _TENSOR, _TENSOR),
+    "sparse_reduction": _of_gradients(_TENSOR, _TENSOR, _VALUE, _TENSOR),
     "strides": _check(_LENGTH, _LENGTH, _VALUE),
     "transformed_dims": _check(_NAMED_VALUE, _RANK),
     "unfolded": _of_gradients(_SIZES, _VALUE, _VALUE, _VALUE),

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 #include <vector>
 
 namespace backbind {
@@ -151,6 +152,11 @@ class Preconditions {
   void readable(NamedTensor tensor) const;
   // The indices are those of rows of `matrix`.
   void rows(NamedTensor indices, NamedTensor matrix) const;
+  // The gradient has the sizes of the product of `matrix`, which is sparse, and `other`; where a product takes the
+  // greatest or smallest summand, `places` tell which of the values of `matrix` that was, or how many there are where
+  // there was none.
+  void sparse_reduction(const variable_list& grads, NamedTensor matrix, NamedTensor other, std::string_view reduce,
+                        NamedTensor places) const;
   // `pivots` are those of the matrices in `lu`, counted from one.
   void pivots(NamedTensor pivots, NamedTensor lu) const;
   // `norms` and `g` hold one number for each slice of `v` along `dim`, which is its first or last dimension.

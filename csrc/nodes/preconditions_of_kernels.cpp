@@ -336,6 +336,23 @@ void Preconditions::rows(NamedTensor indices, NamedTensor matrix) const {
   if (sizes && !sizes->empty()) values(indices, 0, sizes->front());
 }
 
+void Preconditions::sparse_reduction(const variable_list& grads, NamedTensor matrix, NamedTensor other,
+                                     std::string_view reduce, NamedTensor places) const {
+  const auto grad = plain_sizes(grads[0]);
+  const auto left = plain_sizes(matrix.tensor);
+  const auto right = plain_sizes(other.tensor);
+  if (!grad || !left || !right) return;
+  const bool fits = left->size() == 2 && right->size() == 2 && left->back() == right->front() &&
+                    at::IntArrayRef(*grad).equals({left->front(), right->back()});
+  TORCH_CHECK_VALUE(fits, node_, ": the gradient must have the sizes of the product of '", matrix.name, "' and '",
+                    other.name, "', got ", at::IntArrayRef(*grad), " for ", at::IntArrayRef(*left), " and ",
+                    at::IntArrayRef(*right));
+  if (reduce != "amax" && reduce != "amin") return;
+  defined(grads, places);
+  gradient_sizes(grads, 0, places);
+  if (matrix.tensor.layout() == at::kSparseCsr) values(places, 0, matrix.tensor._nnz() + 1);
+}
+
 void Preconditions::pivots(NamedTensor pivots, NamedTensor lu) const {
   const auto matrices = plain_sizes(lu.tensor);
   if (!matrices || matrices->size() < 2) return;

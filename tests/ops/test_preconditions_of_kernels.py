@@ -56,6 +56,13 @@ def fractional(spatial: int) -> Tensor:
     return result
 
 
+def sparse_product(reduce: str) -> Tensor:
+    with torch.no_grad():
+        matrix = torch.eye(2, 3, dtype=torch.float64).to_sparse_csr()
+    result: Tensor = torch.sparse.mm(matrix.requires_grad_(), x(3, 4), reduce)
+    return result
+
+
 def bag(mode: str) -> Tensor:
     return functional.embedding_bag(
         torch.tensor([0, 2, 1, 4, 3, 0]), x(5, 2), torch.tensor([0, 2, 3]), mode=mode
@@ -291,6 +298,30 @@ ROWS = (
         "result1",
         x(2, 6, 4),
         "'result1' must have the sizes [2, 6, 5] or more in the last dimension, got [2, 6, 4]",
+    ),
+    Row(
+        lambda: sparse_product("amax"),
+        "result1",
+        z(0),
+        "'grads' and 'result1' must have the same sizes, got [2, 4] and [0]",
+    ),
+    Row(
+        lambda: sparse_product("amin"),
+        "result1",
+        z(2, 4, value=3),
+        "'result1' must hold integers from 0 to 2, got 3",
+    ),
+    Row(
+        lambda: sparse_product("sum"),
+        "grads",
+        x(4, 2),
+        "the gradient must have the sizes of the product of 'self' and 'other', got [4, 2] for [2, 3] and [3, 4]",
+    ),
+    Row(
+        lambda: sparse_product("mean"),
+        "other",
+        x(2, 4),
+        "the gradient must have the sizes of the product of 'self' and 'other', got [2, 4] for [2, 3] and [2, 4]",
     ),
     Row(lambda: bag("mean"), "indices", z(6, value=5), "'indices' must hold integers from 0 to 4, got 5"),
     Row(lambda: bag("mean"), "result1", z(6, value=3), "'result1' must hold integers from 0 to 2, got 3"),
