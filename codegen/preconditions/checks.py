@@ -51,6 +51,7 @@ _TENSOR, _TENSORS, _VALUE, _NAMED_VALUE = Kind.TENSOR, Kind.TENSORS, Kind.VALUE,
 _LENGTH, _SIZES, _RANK = Kind.LENGTH, Kind.SIZES, Kind.RANK
 
 CHECKS: Mapping[str, Check] = {
+    "antialiased": _of_gradients(_SIZES, _VALUE, _VALUE, _VALUE, _VALUE),
     "attention": _of_gradients(_TENSOR, _TENSOR, _TENSOR, _TENSOR, _TENSOR),
     "bag_gradient": _of_gradients(_TENSOR, _VALUE, _VALUE, _TENSOR, _TENSOR, _TENSOR),
     "bags": _of_gradients(_TENSOR, _TENSOR, _TENSOR),

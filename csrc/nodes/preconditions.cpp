@@ -251,6 +251,8 @@ void Preconditions::pair_distances(const variable_list& grads, NamedTensor point
   if (!sizes || !pairs) return;
   const bool fits =
       sizes->size() == 2 && pairs->size() == 1 && pairs->front() * 2 == sizes->front() * (sizes->front() - 1);
+  // torch's kernel divides by their number.
+  TORCH_CHECK_VALUE(sizes->empty() || sizes->front() > 0, node_, ": '", points.name, "' must hold at least one point");
   TORCH_CHECK_VALUE(fits, node_, ": '", result.name, "' of sizes ", at::IntArrayRef(*pairs),
                     " cannot hold the distances between points of sizes ", at::IntArrayRef(*sizes));
 }

@@ -92,7 +92,7 @@ class Preconditions {
   void expanded(const variable_list& grads, c10::SymIntArrayRef sizes) const;
   // `x1` and `x2` are lists of points, and `result` holds the distance of each from each.
   void distances(const variable_list& grads, NamedTensor x1, NamedTensor x2, NamedTensor result) const;
-  // `result` holds the distance of each of the `points` from each other one.
+  // `result` holds the distance of each of the `points`, of which there is one at least, from each other one.
   void pair_distances(const variable_list& grads, NamedTensor points, NamedTensor result) const;
   // The sizes of scaled dot product attention: queries [batch, heads, positions, features], keys and values
   // [batch, heads, others, features], an output like the queries and one logsumexp for each of its positions.
@@ -148,6 +148,11 @@ class Preconditions {
   // gradient the row that the maximum came from, and a weight for each index.
   void bag_gradient(const variable_list& grads, NamedTensor indices, const c10::SymInt& rows, int64_t mode,
                     NamedTensor bag_sizes, NamedTensor maxima, NamedTensor weights) const;
+  // The gradient of an image [batch, channels, height, width] can be brought to `sizes` with these scales by a kernel
+  // that reads around each place up to `reach` pixels (more where it makes the image smaller) and does not look whether
+  // the place lies in the image. Sizes alone always fit.
+  void antialiased(const variable_list& grads, c10::SymIntArrayRef sizes, bool align_corners,
+                   std::optional<double> scale_of_height, std::optional<double> scale_of_width, int64_t reach) const;
   // The numbers of the tensor can be read from the memory of the CPU, as a kernel does that does not ask.
   void readable(NamedTensor tensor) const;
   // The indices are those of rows of `matrix`.
@@ -157,7 +162,7 @@ class Preconditions {
   // there was none.
   void sparse_reduction(const variable_list& grads, NamedTensor matrix, NamedTensor other, std::string_view reduce,
                         NamedTensor places) const;
-  // `pivots` are those of the matrices in `lu`, counted from one.
+  // `pivots` are those of the matrices in `lu`, counted from one: as many as their shorter side has.
   void pivots(NamedTensor pivots, NamedTensor lu) const;
   // `norms` and `g` hold one number for each slice of `v` along `dim`, which is its first or last dimension.
   void weight_norm(const variable_list& grads, NamedTensor v, int64_t dim, NamedTensor g, NamedTensor norms) const;

@@ -356,7 +356,15 @@ void Preconditions::sparse_reduction(const variable_list& grads, NamedTensor mat
 void Preconditions::pivots(NamedTensor pivots, NamedTensor lu) const {
   const auto matrices = plain_sizes(lu.tensor);
   if (!matrices || matrices->size() < 2) return;
-  values(pivots, 1, matrices->end()[-2] + 1);
+  const int64_t rows = matrices->end()[-2];
+  if (const auto given = plain_sizes(pivots.tensor)) {
+    Sizes expected(matrices->begin(), matrices->end() - 2);
+    expected.push_back(std::min(rows, matrices->back()));
+    TORCH_CHECK_VALUE(*given == expected, node_, ": '", pivots.name, "' must have sizes ", at::IntArrayRef(expected),
+                      " for the matrices '", lu.name, "' of sizes ", at::IntArrayRef(*matrices), ", got ",
+                      at::IntArrayRef(*given));
+  }
+  values(pivots, 1, rows + 1);
 }
 
 void Preconditions::weight_norm(const variable_list& grads, NamedTensor v, int64_t dim, NamedTensor g,

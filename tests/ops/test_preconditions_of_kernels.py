@@ -63,6 +63,13 @@ def sparse_product(reduce: str) -> Tensor:
     return result
 
 
+def enlarged_gradient(name: str) -> Tensor:
+    """The backward of an upsampling from 4x6 to 8x12, to be differentiated."""
+    backward = getattr(aten, f"_upsample_{name}2d_aa_backward")
+    result: Tensor = backward(x(1, 1, 8, 12), [8, 12], [1, 1, 4, 6], False, 2.0, 2.0)
+    return result
+
+
 def bag(mode: str) -> Tensor:
     return functional.embedding_bag(
         torch.tensor([0, 2, 1, 4, 3, 0]), x(5, 2), torch.tensor([0, 2, 3]), mode=mode
@@ -322,6 +329,33 @@ ROWS = (
         "other",
         x(2, 4),
         "the gradient must have the sizes of the product of 'self' and 'other', got [2, 4] for [2, 3] and [2, 4]",
+    ),
+    *(
+        Row(
+            lambda name=name: enlarged_gradient(name),  # type: ignore[misc]
+            "grads",
+            x(1, 1, 4, 1),
+            "an image of 1 columns cannot be brought to 12 by the scale 2",
+        )
+        for name in ("bilinear", "bicubic", "lanczos")
+    ),
+    Row(
+        lambda: enlarged_gradient("bilinear"),
+        "scales_h",
+        0.5,
+        "an image of 4 rows cannot be brought to 8 by the scale 0.5",
+    ),
+    Row(
+        lambda: torch.pdist(x(3, 2)),
+        "self",
+        x(0, 2),
+        "'self' must hold at least one point",
+    ),
+    Row(
+        lambda: torch.linalg.lu_factor_ex(x(2, 4, 3))[0],
+        "pivots",
+        z(3).int(),
+        "'pivots' must have sizes [2, 3] for the matrices 'LU' of sizes [2, 4, 3], got [3]",
     ),
     Row(lambda: bag("mean"), "indices", z(6, value=5), "'indices' must hold integers from 0 to 4, got 5"),
     Row(lambda: bag("mean"), "result1", z(6, value=3), "'result1' must hold integers from 0 to 2, got 3"),
