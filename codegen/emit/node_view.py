@@ -140,7 +140,9 @@ def view_node(node: NodeSpec, library: Library) -> NodeView:
             else saved.variable
             for saved in node.saved
         ),
-        reads=tuple(f"const auto {saved.variable} = reader.{saved.type.key}();" for saved in node.saved),
+        reads=tuple(
+            f"const auto {saved.variable} = reader.read<{saved.type.value}>();" for saved in node.saved
+        ),
         checks=check_statements(node),
         edges=tuple(
             f"edges.add_list(needs_input_grad[{i}], {one.size_name});"
@@ -149,9 +151,7 @@ def view_node(node: NodeSpec, library: Library) -> NodeView:
             for i, one in enumerate(node.inputs)
         ),
         tensor_fields=tuple(
-            f"fill.{saved.type.key}(node->{saved.field}, {saved.variable});"
-            for saved in node.saved
-            if saved.type.is_tensor
+            f"fill(node->{saved.field}, {saved.variable});" for saved in node.saved if saved.type.is_tensor
         ),
         plain_fields=tuple(
             f"node->{saved.field} = {saved.variable};" for saved in node.saved if not saved.type.is_tensor
@@ -205,8 +205,9 @@ def _edges_of_inputs(node: NodeSpec) -> tuple[str, ...]:
 
 def _pack_statement(saved: SavedValue) -> str:
     if saved.type.is_list:
-        return f"writer.{saved.type.key}(node.{saved.field}, node.{names.released_flag(saved.name)});"
-    return f"writer.{saved.type.key}(node.{saved.field});"
+        write = "write_optional_list" if saved.type.has_optional_elements else "write_list"
+        return f"writer.{write}(node.{saved.field}, node.{names.released_flag(saved.name)});"
+    return f"writer.write(node.{saved.field});"
 
 
 def _step_guards(node: NodeSpec) -> tuple[str, ...]:
@@ -228,8 +229,8 @@ def _step_needs(node: NodeSpec) -> tuple[str, ...]:
 def _step_read(saved: SavedValue) -> str:
     if saved.type.is_list:
         return (
-            f"const auto {saved.variable} = "
-            f"saved_{saved.type.key}(node.{saved.field}, node.{names.released_flag(saved.name)});"
+            f"const auto {saved.variable} = saved_list<{saved.type.value}>("
+            f"node.{saved.field}, node.{names.released_flag(saved.name)});"
         )
     return f"const Tensor* {saved.variable} = torch_private::saved_tensor(node.{saved.field});"
 

@@ -2,12 +2,38 @@
 
 A row says where the value comes from (its C++ type in the forward), where the node struct keeps it, how C++
 passes it, and which arguments of an operator schema carry it. A type without a row is an error: there is no default.
-Both C++ sides, ``csrc/ivalue/pack.h`` and ``csrc/ivalue/unpack.h``, have one function for each row, named by its key.
+What an operator's schema, its stub, its documentation and its errors say of an argument follows from its component.
+C++ needs one thing besides for a new type: a Codec in ``csrc/ivalue/codecs.cpp``, which writes and reads it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+_ANNOTATIONS = {
+    "Tensor": "Tensor",
+    "bool": "bool",
+    "int": "int",
+    "SymInt": "IntLike",
+    "float": "float",
+    "Scalar": "Number",
+    "ScalarType": "torch.dtype",
+    "Layout": "torch.layout",
+    "Device": "torch.device",
+    "str": "str",
+}
+"""The types of operator schemas that are neither optional nor lists, and what they are in Python. In C++ each is an
+enumerator of ``backbind::ElementKind`` (csrc/ivalue/value_kind.h)."""
+
+_FORMS = {
+    "": ("kOne", "{}"),
+    "?": ("kOptional", "{} | None"),
+    "[]": ("kList", "Sequence[{}]"),
+    "[]?": ("kOptionalList", "Sequence[{}] | None"),
+    "?[]": ("kListOfOptional", "Sequence[{} | None]"),
+}
+"""What may follow such a type: the enumerator of ``backbind::Form``, and the form in Python."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +44,30 @@ class Component:
     """Appended to the saved value's name; empty for the only component: ``_sizes``."""
     schema: str
     """The type in an operator schema: ``SymInt[]``."""
-    kind: str
-    """The enumerator of ``backbind::ValueKind`` that tells how Python objects become this argument: ``SymIntList``."""
-    annotation: str
-    """The type in Python: ``Sequence[int]``."""
+
+    @property
+    def kind(self) -> str:
+        """The ``backbind::ValueKind`` that tells how Python objects become this argument.
+
+        >>> Component("", "SymInt[]?").kind
+        '{ElementKind::kSymInt, Form::kOptionalList}'
+        """
+        element, (form, _) = self._split()
+        return f"{{ElementKind::k{element[0].upper()}{element[1:]}, Form::{form}}}"
+
+    @property
+    def annotation(self) -> str:
+        """The type in Python.
+
+        >>> Component("", "SymInt[]?").annotation
+        'Sequence[IntLike] | None'
+        """
+        element, (_, form) = self._split()
+        return form.format(_ANNOTATIONS[element])
+
+    def _split(self) -> tuple[str, tuple[str, str]]:
+        element = self.schema.rstrip("?[]")
+        return element, _FORMS[self.schema.removeprefix(element)]
 
 
 @dataclass(frozen=True)
@@ -29,7 +75,7 @@ class SavedType:
     """One row of the table."""
 
     key: str
-    """Names the row, and the pack and unpack functions in C++: ``sym_int_list``."""
+    """Names the row: ``sym_int_list``."""
     ctypes: tuple[str, ...]
     """Types in the forward of values of this row, as `codegen.resolve` has them: ``("c10::SymIntArrayRef",)``."""
     member: str
@@ -44,6 +90,8 @@ class SavedType:
     """Whether the field is a SavedVariable (or a vector of them): its name then ends with an underscore."""
     is_list: bool = False
     """Whether the field is a vector of SavedVariables."""
+    has_optional_elements: bool = False
+    """Whether tensors may be missing in the list."""
     has_released_flag: bool = False
     """Whether a flag beside the field tells that it was released; torch never raises that of a list of scalars."""
 
@@ -57,17 +105,17 @@ class UnknownSavedTypeError(Exception):
     """A saved value has a type that the table does not know."""
 
 
-def _one(schema: str, kind: str, annotation: str) -> tuple[Component, ...]:
-    return (Component("", schema, kind, annotation),)
+def _one(schema: str) -> tuple[Component, ...]:
+    return (Component("", schema),)
 
 
 _OPTIONS = (
-    Component("_dtype", "ScalarType?", "OptionalScalarType", "torch.dtype | None"),
-    Component("_layout", "Layout?", "OptionalLayout", "torch.layout | None"),
-    Component("_device", "Device?", "OptionalDevice", "torch.device | None"),
-    Component("_pin_memory", "bool?", "OptionalBool", "bool | None"),
+    Component("_dtype", "ScalarType?"),
+    Component("_layout", "Layout?"),
+    Component("_device", "Device?"),
+    Component("_pin_memory", "bool?"),
 )
-_SIZES = Component("_sizes", "SymInt[]", "SymIntList", "Sequence[IntLike]")
+_SIZES = Component("_sizes", "SymInt[]")
 
 SAVED_TYPES: tuple[SavedType, ...] = (
     SavedType(
@@ -75,7 +123,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         ("at::Tensor", "::std::optional<at::Tensor>"),
         "SavedVariable",
         "at::Tensor",
-        _one("Tensor?", "OptionalTensor", "Tensor | None"),
+        _one("Tensor?"),
         is_tensor=True,
     ),
     SavedType(
@@ -83,7 +131,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         ("at::TensorList", "::std::vector<at::Tensor>"),
         "std::vector<SavedVariable>",
         "std::vector<at::Tensor>",
-        _one("Tensor[]", "TensorList", "Sequence[Tensor]"),
+        _one("Tensor[]"),
         is_tensor=True,
         is_list=True,
         has_released_flag=True,
@@ -93,91 +141,92 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         ("c10::List<::std::optional<at::Tensor>>",),
         "std::vector<SavedVariable>",
         "c10::List<std::optional<at::Tensor>>",
-        _one("Tensor?[]", "OptionalTensorList", "Sequence[Tensor | None]"),
+        _one("Tensor?[]"),
         is_tensor=True,
         is_list=True,
+        has_optional_elements=True,
         has_released_flag=True,
     ),
-    SavedType("boolean", ("bool",), "bool", "bool", _one("bool", "Bool", "bool"), by_value=True),
+    SavedType("boolean", ("bool",), "bool", "bool", _one("bool"), by_value=True),
     SavedType(
         "optional_boolean",
         ("::std::optional<bool>",),
         "std::optional<bool>",
         "std::optional<bool>",
-        _one("bool?", "OptionalBool", "bool | None"),
+        _one("bool?"),
         by_value=True,
     ),
-    SavedType("integer", ("int64_t",), "int64_t", "int64_t", _one("int", "Int", "int"), by_value=True),
+    SavedType("integer", ("int64_t",), "int64_t", "int64_t", _one("int"), by_value=True),
     SavedType(
         "optional_integer",
         ("::std::optional<int64_t>",),
         "std::optional<int64_t>",
         "std::optional<int64_t>",
-        _one("int?", "OptionalInt", "int | None"),
+        _one("int?"),
         by_value=True,
     ),
-    SavedType("list_size", ("size_t",), "size_t", "size_t", _one("int", "Int", "int"), by_value=True),
+    SavedType("list_size", ("size_t",), "size_t", "size_t", _one("int"), by_value=True),
     SavedType(
         "integer_list",
         ("at::IntArrayRef",),
         "std::vector<int64_t>",
         "std::vector<int64_t>",
-        _one("int[]", "IntList", "Sequence[int]"),
+        _one("int[]"),
     ),
     SavedType(
         "optional_integer_list",
         ("at::OptionalIntArrayRef", "::std::optional<at::IntArrayRef>"),
         "c10::OptionalArray<int64_t>",
         "c10::OptionalArray<int64_t>",
-        _one("int[]?", "OptionalIntList", "Sequence[int] | None"),
+        _one("int[]?"),
         by_value=True,
     ),
-    SavedType("sym_int", ("c10::SymInt",), "c10::SymInt", "c10::SymInt", _one("SymInt", "SymInt", "IntLike")),
+    SavedType("sym_int", ("c10::SymInt",), "c10::SymInt", "c10::SymInt", _one("SymInt")),
     SavedType(
         "optional_sym_int",
         ("::std::optional<c10::SymInt>",),
         "std::optional<c10::SymInt>",
         "std::optional<c10::SymInt>",
-        _one("SymInt?", "OptionalSymInt", "IntLike | None"),
+        _one("SymInt?"),
     ),
     SavedType(
         "sym_int_list",
         ("c10::SymIntArrayRef",),
         "std::vector<c10::SymInt>",
         "std::vector<c10::SymInt>",
-        _one("SymInt[]", "SymIntList", "Sequence[IntLike]"),
+        _one("SymInt[]"),
     ),
     SavedType(
         "optional_sym_int_list",
         ("::std::optional<c10::SymIntArrayRef>", "at::OptionalSymIntArrayRef"),
         "c10::OptionalArray<c10::SymInt>",
         "c10::OptionalArray<c10::SymInt>",
-        _one("SymInt[]?", "OptionalSymIntList", "Sequence[IntLike] | None"),
+        _one("SymInt[]?"),
         by_value=True,
     ),
-    SavedType("floating", ("double",), "double", "double", _one("float", "Double", "float"), by_value=True),
+    SavedType("floating", ("double",), "double", "double", _one("float"), by_value=True),
     SavedType(
         "optional_floating",
         ("::std::optional<double>",),
         "std::optional<double>",
         "std::optional<double>",
-        _one("float?", "OptionalDouble", "float | None"),
+        _one("float?"),
         by_value=True,
     ),
-    SavedType("scalar", ("at::Scalar",), "at::Scalar", "at::Scalar", _one("Scalar", "Scalar", "Number")),
+    SavedType("scalar", ("at::Scalar",), "at::Scalar", "at::Scalar", _one("Scalar")),
     SavedType(
         "optional_scalar",
         ("::std::optional<at::Scalar>",),
         "std::optional<at::Scalar>",
         "std::optional<at::Scalar>",
-        _one("Scalar?", "OptionalScalar", "Number | None"),
+        _one("Scalar?"),
     ),
     SavedType(
         "scalar_list",
         ("at::ArrayRef<at::Scalar>",),
         "std::vector<at::Scalar>",
         "std::vector<at::Scalar>",
-        _one("Scalar[]", "ScalarList", "Sequence[Number]"),
+        _one("Scalar[]"),
         has_released_flag=True,
     ),
     SavedType(
@@ -185,7 +234,7 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         ("at::ScalarType",),
         "at::ScalarType",
         "at::ScalarType",
-        _one("ScalarType", "ScalarType", "torch.dtype"),
+        _one("ScalarType"),
         by_value=True,
     ),
     SavedType(
@@ -193,23 +242,23 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         ("::std::vector<at::ScalarType>",),
         "std::vector<at::ScalarType>",
         "std::vector<at::ScalarType>",
-        _one("ScalarType[]", "ScalarTypeList", "Sequence[torch.dtype]"),
+        _one("ScalarType[]"),
     ),
     SavedType(
         "layout",
         ("at::Layout",),
         "at::Layout",
         "at::Layout",
-        _one("Layout", "Layout", "torch.layout"),
+        _one("Layout"),
         by_value=True,
     ),
-    SavedType("string", ("c10::string_view",), "std::string", "std::string", _one("str", "String", "str")),
+    SavedType("string", ("c10::string_view",), "std::string", "std::string", _one("str")),
     SavedType(
         "optional_string",
         ("::std::optional<c10::string_view>",),
         "std::optional<std::string>",
         "std::optional<std::string>",
-        _one("str?", "OptionalString", "str | None"),
+        _one("str?"),
     ),
     SavedType("tensor_options", ("at::TensorOptions",), "at::TensorOptions", "at::TensorOptions", _OPTIONS),
     SavedType(
@@ -226,8 +275,8 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         "at::TensorGeometry",
         (
             _SIZES,
-            Component("_strides", "SymInt[]", "SymIntList", "Sequence[IntLike]"),
-            Component("_storage_offset", "SymInt", "SymInt", "IntLike"),
+            Component("_strides", "SymInt[]"),
+            Component("_storage_offset", "SymInt"),
         ),
     ),
     SavedType(
@@ -236,8 +285,8 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         "std::vector<std::vector<int64_t>>",
         "std::vector<std::vector<int64_t>>",
         (
-            Component("_values", "int[]", "IntList", "Sequence[int]"),
-            Component("_lengths", "int[]", "IntList", "Sequence[int]"),
+            Component("_values", "int[]"),
+            Component("_lengths", "int[]"),
         ),
     ),
     SavedType(
@@ -246,8 +295,8 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         "std::vector<std::vector<c10::SymInt>>",
         "std::vector<std::vector<c10::SymInt>>",
         (
-            Component("_values", "SymInt[]", "SymIntList", "Sequence[IntLike]"),
-            Component("_lengths", "int[]", "IntList", "Sequence[int]"),
+            Component("_values", "SymInt[]"),
+            Component("_lengths", "int[]"),
         ),
     ),
 )

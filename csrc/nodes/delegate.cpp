@@ -53,15 +53,14 @@ DelegateOwner::DelegateOwner(std::unique_ptr<Node>&& node)
     : node_(c10::intrusive_ptr<Node>::unsafe_steal_from_new(node.release())) {}
 DelegateOwner::~DelegateOwner() = default;
 
-void FieldFiller::tensor(SavedVariable& field, const at::Tensor& value) { field = saved(value); }
+void FieldFiller::operator()(SavedVariable& field, const at::Tensor& value) { field = saved(value); }
 
-void FieldFiller::tensor_list(std::vector<SavedVariable>& field, const std::vector<at::Tensor>& value) {
+void FieldFiller::operator()(std::vector<SavedVariable>& field, const std::vector<at::Tensor>& value) {
   field.reserve(value.size());
   for (const auto& tensor : value) field.push_back(saved(tensor));
 }
 
-void FieldFiller::optional_tensor_list(std::vector<SavedVariable>& field,
-                                       const c10::List<std::optional<at::Tensor>>& value) {
+void FieldFiller::operator()(std::vector<SavedVariable>& field, const c10::List<std::optional<at::Tensor>>& value) {
   field.reserve(value.size());
   for (size_t i = 0; i < value.size(); ++i) field.push_back(saved(value.get(i).value_or(at::Tensor())));
 }

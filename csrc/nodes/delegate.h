@@ -57,10 +57,10 @@ std::unique_ptr<torch::autograd::Node> make_delegate(DelegateEdges&& edges) {
 // Fills the fields that hold saved tensors; other fields are assigned directly. Lives only while fields are filled.
 class FieldFiller {
  public:
-  void tensor(torch::autograd::SavedVariable& field, const at::Tensor& value);
-  void tensor_list(std::vector<torch::autograd::SavedVariable>& field, const std::vector<at::Tensor>& value);
-  void optional_tensor_list(std::vector<torch::autograd::SavedVariable>& field,
-                            const c10::List<std::optional<at::Tensor>>& value);
+  void operator()(torch::autograd::SavedVariable& field, const at::Tensor& value);
+  void operator()(std::vector<torch::autograd::SavedVariable>& field, const std::vector<at::Tensor>& value);
+  void operator()(std::vector<torch::autograd::SavedVariable>& field,
+                  const c10::List<std::optional<at::Tensor>>& value);
 
  private:
   torch_private::SavedTensorHooksPaused paused_;

@@ -53,18 +53,13 @@ void check_memory(const Binding& binding, const variable_list& grads, const ival
   for (size_t i = 0; i < binding.arguments.size(); ++i) {
     const Argument& argument = binding.arguments[i];
     const c10::IValue& value = arguments[i + 1];
-    switch (argument.kind) {
-      case ValueKind::OptionalTensor:
-        if (value.isTensor()) check(binding.name, argument.name, value.toTensor());
-        break;
-      case ValueKind::TensorList:
-      case ValueKind::OptionalTensorList:
-        for (const c10::IValue& item : value.toListRef()) {
-          if (item.isTensor()) check(binding.name, argument.name, item.toTensor());
-        }
-        break;
-      default:
-        break;
+    if (argument.kind.element != ElementKind::kTensor || value.isNone()) continue;
+    if (value.isTensor()) {
+      check(binding.name, argument.name, value.toTensor());
+      continue;
+    }
+    for (const c10::IValue& item : value.toListRef()) {
+      if (item.isTensor()) check(binding.name, argument.name, item.toTensor());
     }
   }
 }

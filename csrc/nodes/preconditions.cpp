@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "nodes/memory.h"
 #include "nodes/plain_sizes.h"
 
 namespace backbind {
@@ -173,6 +174,18 @@ void Preconditions::batch_norm(const variable_list& grads, bool training, NamedT
   element_count((*sizes)[1], parameters);
   element_count((*sizes)[1], running);
   if (training) element_count((*sizes)[1], of_batch);
+  // torch's kernel for channels that lie together takes the parameters for contiguous ones.
+  memory_in_order(parameters);
+}
+
+void Preconditions::memory_in_order(std::initializer_list<NamedTensor> tensors) const {
+  for (const auto& one : tensors) {
+    if (!has_memory(one.tensor) || one.tensor.is_contiguous()) continue;
+    const auto held = static_cast<int64_t>(one.tensor.storage().nbytes()) / one.tensor.element_size();
+    TORCH_CHECK_VALUE(one.tensor.storage_offset() + one.tensor.numel() <= held, node_, ": '", one.name,
+                      "' must have memory for its ", one.tensor.numel(), " elements one behind the other, got strides ",
+                      one.tensor.strides());
+  }
 }
 
 void Preconditions::element_count(const c10::SymInt& count, std::initializer_list<NamedTensor> tensors) const {
@@ -255,6 +268,27 @@ void Preconditions::pair_distances(const variable_list& grads, NamedTensor point
   TORCH_CHECK_VALUE(sizes->empty() || sizes->front() > 0, node_, ": '", points.name, "' must hold at least one point");
   TORCH_CHECK_VALUE(fits, node_, ": '", result.name, "' of sizes ", at::IntArrayRef(*pairs),
                     " cannot hold the distances between points of sizes ", at::IntArrayRef(*sizes));
+}
+
+void Preconditions::halved(NamedTensor whole, NamedTensor half, int64_t dim) const {
+  const auto sizes = plain_sizes(whole.tensor);
+  const auto given = plain_sizes(half.tensor);
+  if (!sizes || !given) return;
+  const auto rank = static_cast<int64_t>(sizes->size());
+  this->dim("dim", dim, rank);
+  std::vector<int64_t> expected = *sizes;
+  if (rank > 0) expected[static_cast<size_t>(dim < 0 ? dim + rank : dim)] /= 2;
+  const bool is_even = rank > 0 && (*sizes)[static_cast<size_t>(dim < 0 ? dim + rank : dim)] % 2 == 0;
+  TORCH_CHECK_VALUE(is_even && expected == *given, node_, ": '", half.name, "' must have the sizes of '", whole.name,
+                    "', but half as many along dimension ", dim, ", got ", at::IntArrayRef(*given), " and ",
+                    at::IntArrayRef(*sizes));
+}
+
+void Preconditions::sizes(const char* name, c10::SymIntArrayRef sizes) const {
+  for (const c10::SymInt& size : sizes) {
+    const auto plain = size.maybe_as_int();
+    TORCH_CHECK_VALUE(!plain || *plain >= 0, node_, ": '", name, "' must hold no negative size, got ", sizes);
+  }
 }
 
 void Preconditions::attention(const variable_list& grads, NamedTensor query, NamedTensor key, NamedTensor value,

@@ -27,6 +27,27 @@ struct NamedTensor {
 // How many dimensions the gradient at `position` has; where it is undefined, as many as a tensor may have.
 int64_t gradient_rank(const variable_list& grads, size_t position);
 
+// A number for each dimension, or one for all.
+class PerDimension {
+ public:
+  PerDimension(int64_t all) : all_(all) {}                             // NOLINT(google-explicit-constructor)
+  PerDimension(c10::SymIntArrayRef each) : each_(each) {}              // NOLINT(google-explicit-constructor)
+  PerDimension(const std::vector<c10::SymInt>& each) : each_(each) {}  // NOLINT(google-explicit-constructor)
+
+  // The number for a dimension; nothing where it is a symbol. A list of one stands for all.
+  std::optional<int64_t> of(size_t dimension) const {
+    if (all_.has_value()) return all_;
+    if (each_.size() == 1) return each_.front().maybe_as_int();
+    return dimension < each_.size() ? each_[dimension].maybe_as_int() : std::nullopt;
+  }
+  // Whether there is one for each of `count` dimensions.
+  bool fits(size_t count) const { return all_.has_value() || each_.size() == 1 || each_.size() == count; }
+
+ private:
+  std::optional<int64_t> all_;
+  c10::SymIntArrayRef each_;
+};
+
 // The checks of one call.
 class Preconditions {
  public:
@@ -80,6 +101,8 @@ class Preconditions {
   void batch_norm(const variable_list& grads, bool training, NamedTensor input,
                   std::initializer_list<NamedTensor> parameters, std::initializer_list<NamedTensor> of_batch,
                   std::initializer_list<NamedTensor> running) const;
+  // Each tensor, if there, has memory for all its elements one behind the other, even where they do not lie so.
+  void memory_in_order(std::initializer_list<NamedTensor> tensors) const;
   // Each tensor, if there, has `count` elements.
   void element_count(const c10::SymInt& count, std::initializer_list<NamedTensor> tensors) const;
   // `input` ends with the sizes `shape`; the `statistics`, if there, hold one value for each of its other positions,
@@ -109,8 +132,9 @@ class Preconditions {
   // Each integer in the tensor, if there, is at least `least` and less than `end`. Looks at the numbers of dense
   // tensors in the memory of the CPU only.
   void values(NamedTensor tensor, int64_t least, const c10::SymInt& end) const;
-  // `result` is what a pooling over the last `spatial` dimensions of `input` gives, or its gradient; `indices`, where
-  // the pooling gives them, say which of the positions of `input` were taken.
+  // `result` is what a pooling over the last `spatial` dimensions of `input` gives, or its gradient, so that `input`
+  // has a position along each if it has any; `indices`, where the pooling gives them, say which of the positions of
+  // `input` were taken.
   void pooled(const variable_list& grads, int64_t spatial, NamedTensor input, NamedTensor indices) const;
   // The gradient has the sizes of `input` with `padding` added: a pair of numbers for each dimension from the last on.
   void padded(const variable_list& grads, c10::SymIntArrayRef padding, NamedTensor input) const;
@@ -153,6 +177,14 @@ class Preconditions {
   // the place lies in the image. Sizes alone always fit.
   void antialiased(const variable_list& grads, c10::SymIntArrayRef sizes, bool align_corners,
                    std::optional<double> scale_of_height, std::optional<double> scale_of_width, int64_t reach) const;
+  // `gradient` is that of the convolution of `input`, with or without a batch, by `weight`.
+  void convolution(NamedTensor gradient, NamedTensor input, NamedTensor weight, const PerDimension& stride,
+                   const PerDimension& padding, const PerDimension& dilation, bool transposed,
+                   const PerDimension& output_padding, const c10::SymInt& groups) const;
+  // `half` has the sizes of `whole`, but half as many along `dim`.
+  void halved(NamedTensor whole, NamedTensor half, int64_t dim) const;
+  // No size is negative.
+  void sizes(const char* name, c10::SymIntArrayRef sizes) const;
   // The numbers of the tensor can be read from the memory of the CPU, as a kernel does that does not ask.
   void readable(NamedTensor tensor) const;
   // The indices are those of rows of `matrix`.

@@ -92,6 +92,10 @@ void Preconditions::values(NamedTensor tensor, int64_t least, const c10::SymInt&
 void Preconditions::pooled(const variable_list& grads, int64_t spatial, NamedTensor input, NamedTensor indices) const {
   if (!grads[0].defined()) return;
   leading_sizes({"grads", grads[0]}, input, spatial);
+  const auto pooled = elements(grads[0]);
+  const auto whole = elements(input.tensor);
+  TORCH_CHECK_VALUE(!pooled || !whole || *pooled == 0 || *whole > 0, node_, ": '", input.name,
+                    "' has no elements that could be pooled, got sizes ", input.tensor.sym_sizes());
   if (!indices.tensor.defined()) return;
   gradient_sizes(grads, 0, indices);
   TORCH_CHECK_VALUE(!has_memory(indices.tensor) || indices.tensor.is_non_overlapping_and_dense(), node_, ": '",

@@ -27,10 +27,9 @@ class EdgeFlags {
   std::span<const uint8_t> rest_;
 };
 
-// The tensors of a saved list, or nothing where one cannot just be read or is not plain and dense.
-std::optional<std::vector<at::Tensor>> saved_tensor_list(const std::vector<torch::autograd::SavedVariable>& saved,
-                                                         bool is_released);
-std::optional<c10::List<std::optional<at::Tensor>>> saved_optional_tensor_list(
-    const std::vector<torch::autograd::SavedVariable>& saved, bool is_released);
+// The tensors of a saved list, or nothing where one cannot just be read or is not plain and dense. A List is one of
+// tensors that may be missing, or a vector.
+template <class List>
+std::optional<List> saved_list(const std::vector<torch::autograd::SavedVariable>& saved, bool is_released);
 
 }  // namespace backbind

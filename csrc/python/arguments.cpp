@@ -51,7 +51,8 @@ class Converter {
   }
 
   void saved(const Argument& argument, PyObject* object) {
-    begin(argument.name, describe(argument.kind));
+    begin(argument.name, "");
+    kind_ = &argument.kind;
     call_.arguments.push_back(convert(argument.kind, object));
   }
 
@@ -59,6 +60,7 @@ class Converter {
   void begin(const char* name, const char* expected) {
     name_ = name;
     expected_ = expected;
+    kind_ = nullptr;
     items_ = {};
     is_list_ = false;
   }
@@ -85,10 +87,11 @@ class Converter {
     if (overrides_torch_functions(given) && !is_plain_tensor(given)) throw NeedsDispatcher();
     if (is_symbol(given)) throw NeedsDispatcher();
     const std::string type = type_name(given);
+    const std::string expected = kind_ == nullptr ? expected_ : describe(*kind_);
     if (position_ >= items_.size() || items_[position_] != given) {
-      TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type);
+      TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected, ", got ", type);
     }
-    TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected_, ", got ", type,
+    TORCH_CHECK_TYPE(false, binding_.name, "() argument '", name_, "': expected ", expected, ", got ", type,
                      " at position ", position_);
   }
 
@@ -211,88 +214,94 @@ class Converter {
     return reinterpret_cast<THPDevice*>(object)->device;
   }
 
-  std::vector<int64_t> integers(PyObject* object) {
-    std::vector<int64_t> values;
-    values.reserve(open(object));
-    each([&](PyObject* item) { values.push_back(integer(item)); });
-    return values;
-  }
-
   IValue convert(ValueKind kind, PyObject* object) {
-    switch (kind) {
-      case ValueKind::OptionalTensor:
-        return object == Py_None ? IValue() : IValue(tensor(object));
-      case ValueKind::TensorList: {
-        c10::List<at::Tensor> list;
-        list.reserve(open(object));
-        each([&](PyObject* item) { list.push_back(tensor(item)); });
-        return list;
-      }
-      case ValueKind::OptionalTensorList: {
-        c10::List<std::optional<at::Tensor>> list;
-        list.reserve(open(object));
-        each(
-            [&](PyObject* item) { list.push_back(item == Py_None ? std::nullopt : std::make_optional(tensor(item))); });
-        return list;
-      }
-      case ValueKind::Bool:
-        return boolean(object);
-      case ValueKind::Int:
-      case ValueKind::SymInt:
-        return integer(object);
-      case ValueKind::IntList:
-      case ValueKind::SymIntList:
-        return integers(object);
-      case ValueKind::Double:
-        return floating(object);
-      case ValueKind::Scalar:
-        return scalar(object);
-      case ValueKind::ScalarList: {
-        c10::impl::GenericList list(c10::NumberType::get());
-        list.reserve(open(object));
-        each([&](PyObject* item) { list.push_back(IValue(scalar(item))); });
-        return list;
-      }
-      case ValueKind::ScalarType:
-        return scalar_type(object);
-      case ValueKind::ScalarTypeList: {
-        std::vector<int64_t> types;
-        types.reserve(open(object));
-        each([&](PyObject* item) { types.push_back(static_cast<int64_t>(scalar_type(item))); });
-        return types;
-      }
-      case ValueKind::Layout:
-        return layout(object);
-      case ValueKind::String:
-        return text(object);
-      case ValueKind::OptionalBool:
-        return object == Py_None ? IValue() : IValue(boolean(object));
-      case ValueKind::OptionalInt:
-      case ValueKind::OptionalSymInt:
-        return object == Py_None ? IValue() : IValue(integer(object));
-      case ValueKind::OptionalIntList:
-      case ValueKind::OptionalSymIntList:
-        return object == Py_None ? IValue() : IValue(integers(object));
-      case ValueKind::OptionalDouble:
-        return object == Py_None ? IValue() : IValue(floating(object));
-      case ValueKind::OptionalScalar:
-        return object == Py_None ? IValue() : IValue(scalar(object));
-      case ValueKind::OptionalScalarType:
-        return object == Py_None ? IValue() : IValue(scalar_type(object));
-      case ValueKind::OptionalLayout:
-        return object == Py_None ? IValue() : IValue(layout(object));
-      case ValueKind::OptionalDevice:
-        return object == Py_None ? IValue() : IValue(device(object));
-      case ValueKind::OptionalString:
-        return object == Py_None ? IValue() : IValue(text(object));
+    switch (kind.form) {
+      case Form::kOptional:
+        if (object == Py_None) return {};
+        [[fallthrough]];
+      case Form::kOne:
+        return element(kind.element, object);
+      case Form::kOptionalList:
+        if (object == Py_None) return {};
+        [[fallthrough]];
+      case Form::kList:
+        return list(kind.element, object);
+      case Form::kListOfOptional:
+        TORCH_INTERNAL_ASSERT(kind.element == ElementKind::kTensor, "no other elements are missing in lists");
+        return list_of<std::optional<at::Tensor>>(
+            object, [&](PyObject* item) { return item == Py_None ? std::nullopt : std::make_optional(tensor(item)); });
     }
     refuse(object);
+  }
+
+  IValue element(ElementKind kind, PyObject* object) {
+    switch (kind) {
+      case ElementKind::kTensor:
+        return tensor(object);
+      case ElementKind::kBool:
+        return boolean(object);
+      case ElementKind::kInt:
+      case ElementKind::kSymInt:
+        return integer(object);
+      case ElementKind::kFloat:
+        return floating(object);
+      case ElementKind::kScalar:
+        return scalar(object);
+      case ElementKind::kScalarType:
+        return scalar_type(object);
+      case ElementKind::kLayout:
+        return layout(object);
+      case ElementKind::kDevice:
+        return device(object);
+      case ElementKind::kStr:
+        return text(object);
+    }
+    refuse(object);
+  }
+
+  // Lists of those elements of which torch has a list of their own, and lists of anything.
+  IValue list(ElementKind kind, PyObject* object) {
+    switch (kind) {
+      case ElementKind::kTensor:
+        return list_of<at::Tensor>(object, [&](PyObject* item) { return tensor(item); });
+      case ElementKind::kBool:
+        return list_of<bool>(object, [&](PyObject* item) { return boolean(item); });
+      case ElementKind::kInt:
+      case ElementKind::kSymInt:
+        return list_of<int64_t>(object, [&](PyObject* item) { return integer(item); });
+      case ElementKind::kFloat:
+        return list_of<double>(object, [&](PyObject* item) { return floating(item); });
+      case ElementKind::kScalarType:
+        return list_of<int64_t>(object, [&](PyObject* item) { return static_cast<int64_t>(scalar_type(item)); });
+      case ElementKind::kStr:
+        return list_of<std::string>(object, [&](PyObject* item) { return text(item); });
+      case ElementKind::kScalar:
+      case ElementKind::kLayout:
+      case ElementKind::kDevice: {
+        c10::impl::GenericList list(kind == ElementKind::kScalar ? c10::TypePtr(c10::NumberType::get())
+                                                                 : c10::TypePtr(c10::AnyType::get()));
+        list.reserve(open(object));
+        each([&](PyObject* item) { list.push_back(element(kind, item)); });
+        return list;
+      }
+    }
+    refuse(object);
+  }
+
+  template <class T>
+  IValue list_of(PyObject* object, auto convert) {
+    c10::List<T> list;
+    list.reserve(open(object));
+    each([&](PyObject* item) { list.push_back(convert(item)); });
+    return list;
   }
 
   const Binding& binding_;
   ParsedCall& call_;
   const char* name_ = "";
+  // What is expected: in words, or as a kind.
   const char* expected_ = "";
+  const ValueKind* kind_ = nullptr;
   // The elements of the sequence that is being converted, and which of them is; those of a list are only borrowed.
   std::span<PyObject* const> items_;
   size_t position_ = 0;
@@ -364,60 +373,6 @@ ParsedCall parse_call(const Binding& binding, PyObject* const* objects, size_t c
   convert.needs_input_grad(ordered[1]);
   for (size_t i = 0; i < binding.arguments.size(); ++i) convert.saved(binding.arguments[i], ordered[i + kLeading]);
   return call;
-}
-
-const char* describe(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::OptionalTensor:
-      return "Tensor | None";
-    case ValueKind::TensorList:
-      return "Sequence[Tensor]";
-    case ValueKind::OptionalTensorList:
-      return "Sequence[Tensor | None]";
-    case ValueKind::Bool:
-      return "bool";
-    case ValueKind::OptionalBool:
-      return "bool | None";
-    case ValueKind::Int:
-    case ValueKind::SymInt:
-      return "int";
-    case ValueKind::OptionalInt:
-    case ValueKind::OptionalSymInt:
-      return "int | None";
-    case ValueKind::IntList:
-    case ValueKind::SymIntList:
-      return "Sequence[int]";
-    case ValueKind::OptionalIntList:
-    case ValueKind::OptionalSymIntList:
-      return "Sequence[int] | None";
-    case ValueKind::Double:
-      return "float";
-    case ValueKind::OptionalDouble:
-      return "float | None";
-    case ValueKind::Scalar:
-      return "int | float | complex | bool";
-    case ValueKind::OptionalScalar:
-      return "int | float | complex | bool | None";
-    case ValueKind::ScalarList:
-      return "Sequence[int | float | complex | bool]";
-    case ValueKind::ScalarType:
-      return "torch.dtype";
-    case ValueKind::OptionalScalarType:
-      return "torch.dtype | None";
-    case ValueKind::ScalarTypeList:
-      return "Sequence[torch.dtype]";
-    case ValueKind::Layout:
-      return "torch.layout";
-    case ValueKind::OptionalLayout:
-      return "torch.layout | None";
-    case ValueKind::OptionalDevice:
-      return "torch.device | None";
-    case ValueKind::String:
-      return "str";
-    case ValueKind::OptionalString:
-      return "str | None";
-  }
-  return "?";
 }
 
 }  // namespace backbind::python

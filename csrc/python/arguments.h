@@ -29,7 +29,4 @@ struct ParsedCall {
 // Throws TypeError or ValueError (as c10 errors) naming the node, the argument, what was expected and what was given.
 ParsedCall parse_call(const Binding& binding, PyObject* const* objects, size_t count, PyObject* keywords);
 
-// How the kind is called in messages: "Tensor | None".
-const char* describe(ValueKind kind);
-
 }  // namespace backbind::python

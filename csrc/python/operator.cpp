@@ -135,7 +135,7 @@ PyObject* operator_overload(PyObject* object, void* /*closure*/) {
 PyObject* operator_arguments(PyObject* object, void* /*closure*/) {
   return guarded([&] {
     const Owned list = list_of(as_operator(object)->binding->arguments, [](const Argument& argument) {
-      return checked(Py_BuildValue("(ss)", argument.name, describe(argument.kind)));
+      return checked(Py_BuildValue("(ss)", argument.name, describe(argument.kind).c_str()));
     });
     return PyList_AsTuple(list.get());
   });

@@ -32,57 +32,44 @@ Owned scalar_to_python(const at::Scalar& scalar) {
   return checked(PyFloat_FromDouble(scalar.toDouble()));
 }
 
-Owned value_to_python(ValueKind kind, const c10::IValue& value) {
+Owned element_to_python(ElementKind kind, const c10::IValue& value) {
   if (value.isNone()) return shared(Py_None);
   switch (kind) {
-    case ValueKind::OptionalTensor:
+    case ElementKind::kTensor:
       return tensor_to_python(value.toTensor());
-    case ValueKind::TensorList:
-      return list_of(value.toTensorVector(), tensor_to_python);
-    case ValueKind::OptionalTensorList:
-      return list_of(value.toListRef(), [](const c10::IValue& item) {
-        return item.isNone() ? shared(Py_None) : tensor_to_python(item.toTensor());
-      });
-    case ValueKind::Bool:
-    case ValueKind::OptionalBool:
+    case ElementKind::kBool:
       return checked(PyBool_FromLong(value.toBool()));
-    case ValueKind::Int:
-    case ValueKind::OptionalInt:
+    case ElementKind::kInt:
       return integer_to_python(value.toInt());
-    case ValueKind::IntList:
-    case ValueKind::OptionalIntList:
-      return list_of(value.toIntVector(), integer_to_python);
-    case ValueKind::SymInt:
-    case ValueKind::OptionalSymInt:
+    case ElementKind::kSymInt:
       return sym_int_to_python(value.toSymInt());
-    case ValueKind::SymIntList:
-    case ValueKind::OptionalSymIntList:
-      return list_of(value.toSymIntVector(), sym_int_to_python);
-    case ValueKind::Double:
-    case ValueKind::OptionalDouble:
+    case ElementKind::kFloat:
       return checked(PyFloat_FromDouble(value.toDouble()));
-    case ValueKind::Scalar:
-    case ValueKind::OptionalScalar:
+    case ElementKind::kScalar:
       return scalar_to_python(value.toScalar());
-    case ValueKind::ScalarList:
-      return list_of(value.toListRef(), [](const c10::IValue& item) { return scalar_to_python(item.toScalar()); });
-    case ValueKind::ScalarType:
-    case ValueKind::OptionalScalarType:
+    case ElementKind::kScalarType:
       return dtype_to_python(value.toInt());
-    case ValueKind::ScalarTypeList:
-      return list_of(value.toIntVector(), dtype_to_python);
-    case ValueKind::Layout:
-    case ValueKind::OptionalLayout:
+    case ElementKind::kLayout:
       return shared(reinterpret_cast<PyObject*>(torch::getTHPLayout(value.toLayout())));
-    case ValueKind::OptionalDevice:
+    case ElementKind::kDevice:
       return checked(THPDevice_New(value.toDevice()));
-    case ValueKind::String:
-    case ValueKind::OptionalString: {
+    case ElementKind::kStr: {
       const std::string& text = value.toStringRef();
       return checked(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
     }
   }
   return shared(Py_None);
+}
+
+Owned value_to_python(ValueKind kind, const c10::IValue& value) {
+  if (value.isNone()) return shared(Py_None);
+  if (kind.form == Form::kOne || kind.form == Form::kOptional) return element_to_python(kind.element, value);
+  // A list of numbers is held unboxed, so its elements are boxed one by one.
+  const auto list = value.toList();
+  std::vector<c10::IValue> items;
+  items.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) items.push_back(list.get(i));
+  return list_of(items, [&](const c10::IValue& item) { return element_to_python(kind.element, item); });
 }
 
 }  // namespace

@@ -70,6 +70,14 @@ def enlarged_gradient(name: str) -> Tensor:
     return result
 
 
+def convolved(transposed: bool) -> Tensor:
+    """A convolution by two groups from 5x6 to 5x5; transposed to 5x7."""
+    result: Tensor = aten.convolution(
+        x(2, 4, 5, 6), x(4, 2, 3, 2), None, [1, 1], [1, 0], [1, 1], transposed, [0, 0], 2
+    )
+    return result
+
+
 def bag(mode: str) -> Tensor:
     return functional.embedding_bag(
         torch.tensor([0, 2, 1, 4, 3, 0]), x(5, 2), torch.tensor([0, 2, 3]), mode=mode
@@ -356,6 +364,109 @@ ROWS = (
         "pivots",
         z(3).int(),
         "'pivots' must have sizes [2, 3] for the matrices 'LU' of sizes [2, 4, 3], got [3]",
+    ),
+    *(
+        Row(
+            lambda transposed=transposed: convolved(transposed),  # type: ignore[misc]
+            "grads",
+            x(*sizes),
+            f"the gradient is not that of such a convolution: sizes of 'grads' {list(sizes)}, of 'input' "
+            "[2, 4, 5, 6], of 'weight' [4, 2, 3, 2]",
+        )
+        for transposed in (False, True)
+        for sizes in ((0, 4, 5, 5), (2, 4, 5, 30), (2, 3, 5, 5), (4, 5, 5), ())
+    ),
+    *(
+        Row(lambda: convolved(False), name, value, text)
+        for name, value, text in (
+            ("stride", [0, 1], "'stride' must lie between 1 and 1073741824, got 0"),
+            ("dilation", [1, -1], "'dilation' must lie between 1 and 1073741824, got -1"),
+            ("padding", [-1, 0], "'padding' must lie between 0 and 1073741824, got -1"),
+            ("groups", 0, "'groups' must be greater than zero, got 0"),
+            (
+                "groups",
+                4,
+                "the channels do not fit together: sizes of 'grads' [2, 4, 5, 5], of 'input' [2, 4, 5, 6], of "
+                "'weight' [4, 2, 3, 2]",
+            ),
+            (
+                "stride",
+                [1, 1, 1],
+                "stride, padding, dilation and output padding must have one number for each dimension: sizes of "
+                "'grads' [2, 4, 5, 5], of 'input' [2, 4, 5, 6], of 'weight' [4, 2, 3, 2]",
+            ),
+            (
+                "input",
+                x(6),
+                "no convolution takes such tensors: sizes of 'grads' [2, 4, 5, 5], of 'input' [6], of 'weight' "
+                "[4, 2, 3, 2]",
+            ),
+        )
+    ),
+    Row(
+        lambda: torch.ops.aten.convolution_backward(
+            x(2, 4, 3, 5),
+            x(2, 4, 5, 6),
+            x(4, 4, 3, 2),
+            None,
+            [1, 1],
+            [0, 0],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+            [True, True, False],
+        )[0],
+        "grad_output",
+        x(),
+        "the gradient is not that of such a convolution: sizes of 'grad_output' [], of 'input' [2, 4, 5, 6], of "
+        "'weight' [4, 4, 3, 2]",
+    ),
+    Row(
+        lambda: functional.adaptive_avg_pool3d(x(1, 2, 4, 3, 3), (2, 3, 3)),
+        "self",
+        x(1, 2, 0, 3, 3),
+        "'self' has no elements that could be pooled, got sizes [1, 2, 0, 3, 3]",
+    ),
+    Row(
+        lambda: functional.glu(x(4), 0),
+        "grads",
+        x(3),
+        "'grads' must have the sizes of 'self', but half as many along dimension 0, got [3] and [4]",
+    ),
+    Row(
+        lambda: aten.glu_backward(x(2), x(4), 0),
+        "grad_output",
+        x(1),
+        "'grad_output' must have the sizes of 'self', but half as many along dimension 0, got [1] and [4]",
+    ),
+    Row(
+        lambda: x(3, 3).trace(),
+        "self_sym_sizes",
+        [-4, -2],
+        "'self_sym_sizes' must hold no negative size, got [-4, -2]",
+    ),
+    Row(
+        lambda: functional.embedding(z(3, value=2), x(4, 2), scale_grad_by_freq=True),
+        "weight_sym_argsize_0",
+        2,
+        "'indices' must hold integers from 0 to 1, got 2",
+    ),
+    Row(
+        lambda: functional.batch_norm(x(3, 4), x(4).detach(), x(4).detach().abs(), x(4)),
+        "weight",
+        x(1).expand(4),
+        "'weight' must have memory for its 4 elements one behind the other, got strides [0]",
+    ),
+    *(
+        Row(
+            lambda pool=pool, spatial=spatial: pool(x(1, 2, *[4] * spatial), 2),  # type: ignore[misc]
+            "self",
+            x(2, 2, *[4] * spatial),
+            f"'grads' and 'self' must have the same sizes but for the last {spatial}, got "
+            f"{[1, 2, *[2] * spatial]} and {[2, 2, *[4] * spatial]}",
+        )
+        for spatial, pool in ((2, functional.avg_pool2d), (3, functional.avg_pool3d))
     ),
     Row(lambda: bag("mean"), "indices", z(6, value=5), "'indices' must hold integers from 0 to 4, got 5"),
     Row(lambda: bag("mean"), "result1", z(6, value=3), "'result1' must hold integers from 0 to 2, got 3"),

@@ -92,8 +92,8 @@ variable_list AddmmBackward0_apply_delegate(variable_list&& grads, std::array<bo
   auto* node = static_cast<structs::AddmmBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->mat1_, mat1);
-    fill.tensor(node->mat2_, mat2);
+    fill(node->mat1_, mat1);
+    fill(node->mat2_, mat2);
   }
   node->alpha = alpha;
   node->beta = beta;
@@ -110,16 +110,16 @@ static variable_list AddmmBackward0_call(decltype(&AddmmBackward0_apply_delegate
     const ivalue_list& arguments) {
   ArgumentReader reader("AddmmBackward0", arguments, 11);
   const auto needs_input_grad = reader.needs_input_grad<3>();
-  const auto alpha = reader.scalar();
-  const auto beta = reader.scalar();
-  const auto mat1 = reader.tensor();
-  const auto mat1_layout = reader.layout();
-  const auto mat1_sym_sizes = reader.sym_int_list();
-  const auto mat1_sym_strides = reader.sym_int_list();
-  const auto mat2 = reader.tensor();
-  const auto mat2_layout = reader.layout();
-  const auto mat2_sym_sizes = reader.sym_int_list();
-  const auto mat2_sym_strides = reader.sym_int_list();
+  const auto alpha = reader.read<at::Scalar>();
+  const auto beta = reader.read<at::Scalar>();
+  const auto mat1 = reader.read<at::Tensor>();
+  const auto mat1_layout = reader.read<at::Layout>();
+  const auto mat1_sym_sizes = reader.read<std::vector<c10::SymInt>>();
+  const auto mat1_sym_strides = reader.read<std::vector<c10::SymInt>>();
+  const auto mat2 = reader.read<at::Tensor>();
+  const auto mat2_layout = reader.read<at::Layout>();
+  const auto mat2_sym_sizes = reader.read<std::vector<c10::SymInt>>();
+  const auto mat2_sym_strides = reader.read<std::vector<c10::SymInt>>();
   const Preconditions check("AddmmBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[1]) check.strides("mat1_sym_sizes", mat1_sym_sizes.size(), "mat1_sym_strides", mat1_sym_strides.size(), mat1_layout);
@@ -142,19 +142,19 @@ variable_list AddmmBackward0_apply_delegate_ivalue(const variable_list& grads, c
 void AddmmBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::AddmmBackward0&>(base);
   writer.needs_input_grad({1, 1, 1});
-  writer.scalar(node.alpha);
-  writer.scalar(node.beta);
-  writer.tensor(node.mat1_);
-  writer.layout(node.mat1_layout);
-  writer.sym_int_list(node.mat1_sym_sizes);
-  writer.sym_int_list(node.mat1_sym_strides);
-  writer.tensor(node.mat2_);
-  writer.layout(node.mat2_layout);
-  writer.sym_int_list(node.mat2_sym_sizes);
-  writer.sym_int_list(node.mat2_sym_strides);
+  writer.write(node.alpha);
+  writer.write(node.beta);
+  writer.write(node.mat1_);
+  writer.write(node.mat1_layout);
+  writer.write(node.mat1_sym_sizes);
+  writer.write(node.mat1_sym_strides);
+  writer.write(node.mat2_);
+  writer.write(node.mat2_layout);
+  writer.write(node.mat2_sym_sizes);
+  writer.write(node.mat2_sym_strides);
 }
 
-constexpr std::array<Argument, 10> AddmmBackward0_arguments{{    {"alpha", ValueKind::Scalar},    {"beta", ValueKind::Scalar},    {"mat1", ValueKind::OptionalTensor},    {"mat1_layout", ValueKind::Layout},    {"mat1_sym_sizes", ValueKind::SymIntList},    {"mat1_sym_strides", ValueKind::SymIntList},    {"mat2", ValueKind::OptionalTensor},    {"mat2_layout", ValueKind::Layout},    {"mat2_sym_sizes", ValueKind::SymIntList},    {"mat2_sym_strides", ValueKind::SymIntList}}};
+constexpr std::array<Argument, 10> AddmmBackward0_arguments{{    {"alpha", {ElementKind::kScalar, Form::kOne}},    {"beta", {ElementKind::kScalar, Form::kOne}},    {"mat1", {ElementKind::kTensor, Form::kOptional}},    {"mat1_layout", {ElementKind::kLayout, Form::kOne}},    {"mat1_sym_sizes", {ElementKind::kSymInt, Form::kList}},    {"mat1_sym_strides", {ElementKind::kSymInt, Form::kList}},    {"mat2", {ElementKind::kTensor, Form::kOptional}},    {"mat2_layout", {ElementKind::kLayout, Form::kOne}},    {"mat2_sym_sizes", {ElementKind::kSymInt, Form::kList}},    {"mat2_sym_strides", {ElementKind::kSymInt, Form::kList}}}};
 
 constexpr std::array<const char*, 5> AddmmBackward0_step_operators{"conj", "mm", "mul", "t", "transpose"};
 

@@ -18,9 +18,9 @@ variable_list AminmaxBackward0_apply_functional(variable_list&& grads, std::arra
   auto* node = static_cast<structs::AminmaxBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->self_, self);
-    fill.tensor(node->max_, max);
-    fill.tensor(node->min_, min);
+    fill(node->self_, self);
+    fill(node->max_, max);
+    fill(node->min_, min);
   }
   node->dim = dim;
   node->keepdim = keepdim;
@@ -30,11 +30,11 @@ variable_list AminmaxBackward0_apply_functional(variable_list&& grads, std::arra
 variable_list AminmaxBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
   ArgumentReader reader("AminmaxBackward0", arguments, 6);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto dim = reader.optional_integer();
-  const auto keepdim = reader.boolean();
-  const auto self = reader.tensor();
-  const auto max = reader.tensor();
-  const auto min = reader.tensor();
+  const auto dim = reader.read<std::optional<int64_t>>();
+  const auto keepdim = reader.read<bool>();
+  const auto self = reader.read<at::Tensor>();
+  const auto max = reader.read<at::Tensor>();
+  const auto min = reader.read<at::Tensor>();
   const Preconditions check("AminmaxBackward0");
   check.gradient_count(grads, 2);
   if (needs_input_grad[0]) check.dim("dim", dim, self.dim());
@@ -51,14 +51,14 @@ variable_list AminmaxBackward0_apply_functional_ivalue(const variable_list& grad
 void AminmaxBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::AminmaxBackward0&>(base);
   writer.needs_input_grad({1});
-  writer.optional_integer(node.dim);
-  writer.boolean(node.keepdim);
-  writer.tensor(node.self_);
-  writer.tensor(node.max_);
-  writer.tensor(node.min_);
+  writer.write(node.dim);
+  writer.write(node.keepdim);
+  writer.write(node.self_);
+  writer.write(node.max_);
+  writer.write(node.min_);
 }
 
-constexpr std::array<Argument, 5> AminmaxBackward0_arguments{{    {"dim", ValueKind::OptionalInt},    {"keepdim", ValueKind::Bool},    {"self", ValueKind::OptionalTensor},    {"max", ValueKind::OptionalTensor},    {"min", ValueKind::OptionalTensor}}};
+constexpr std::array<Argument, 5> AminmaxBackward0_arguments{{    {"dim", {ElementKind::kInt, Form::kOptional}},    {"keepdim", {ElementKind::kBool, Form::kOne}},    {"self", {ElementKind::kTensor, Form::kOptional}},    {"max", {ElementKind::kTensor, Form::kOptional}},    {"min", {ElementKind::kTensor, Form::kOptional}}}};
 
 const Binding AminmaxBackward0_binding{
     "AminmaxBackward0",

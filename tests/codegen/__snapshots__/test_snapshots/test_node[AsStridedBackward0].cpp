@@ -25,10 +25,10 @@ variable_list AsStridedBackward0_apply_functional(variable_list&& grads, std::ar
 variable_list AsStridedBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
   ArgumentReader reader("AsStridedBackward0", arguments, 7);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto self_geometry = reader.tensor_geometry();
-  const auto size = reader.sym_int_list();
-  const auto storage_offset = reader.optional_sym_int();
-  const auto stride = reader.sym_int_list();
+  const auto self_geometry = reader.read<at::TensorGeometry>();
+  const auto size = reader.read<std::vector<c10::SymInt>>();
+  const auto storage_offset = reader.read<std::optional<c10::SymInt>>();
+  const auto stride = reader.read<std::vector<c10::SymInt>>();
   const Preconditions check("AsStridedBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.same_length("size", size.size(), "stride", stride.size());
@@ -39,13 +39,13 @@ variable_list AsStridedBackward0_apply_functional_ivalue(const variable_list& gr
 void AsStridedBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::AsStridedBackward0&>(base);
   writer.needs_input_grad({1});
-  writer.tensor_geometry(node.self_geometry);
-  writer.sym_int_list(node.size);
-  writer.optional_sym_int(node.storage_offset);
-  writer.sym_int_list(node.stride);
+  writer.write(node.self_geometry);
+  writer.write(node.size);
+  writer.write(node.storage_offset);
+  writer.write(node.stride);
 }
 
-constexpr std::array<Argument, 6> AsStridedBackward0_arguments{{    {"self_geometry_sizes", ValueKind::SymIntList},    {"self_geometry_strides", ValueKind::SymIntList},    {"self_geometry_storage_offset", ValueKind::SymInt},    {"size", ValueKind::SymIntList},    {"storage_offset", ValueKind::OptionalSymInt},    {"stride", ValueKind::SymIntList}}};
+constexpr std::array<Argument, 6> AsStridedBackward0_arguments{{    {"self_geometry_sizes", {ElementKind::kSymInt, Form::kList}},    {"self_geometry_strides", {ElementKind::kSymInt, Form::kList}},    {"self_geometry_storage_offset", {ElementKind::kSymInt, Form::kOne}},    {"size", {ElementKind::kSymInt, Form::kList}},    {"storage_offset", {ElementKind::kSymInt, Form::kOptional}},    {"stride", {ElementKind::kSymInt, Form::kList}}}};
 
 const Binding AsStridedBackward0_binding{
     "AsStridedBackward0",

@@ -33,13 +33,13 @@ variable_list AvgPool2DBackwardBackward0_apply_functional(variable_list&& grads,
 variable_list AvgPool2DBackwardBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
   ArgumentReader reader("AvgPool2DBackwardBackward0", arguments, 12);
   const auto needs_input_grad = reader.needs_input_grad<2>();
-  const auto ceil_mode = reader.boolean();
-  const auto count_include_pad = reader.boolean();
-  const auto divisor_override = reader.optional_integer();
-  const auto kernel_size = reader.integer_list();
-  const auto padding = reader.integer_list();
-  const auto self_info = reader.type_and_size();
-  const auto stride = reader.integer_list();
+  const auto ceil_mode = reader.read<bool>();
+  const auto count_include_pad = reader.read<bool>();
+  const auto divisor_override = reader.read<std::optional<int64_t>>();
+  const auto kernel_size = reader.read<std::vector<int64_t>>();
+  const auto padding = reader.read<std::vector<int64_t>>();
+  const auto self_info = reader.read<torch::autograd::TypeAndSize>();
+  const auto stride = reader.read<std::vector<int64_t>>();
   const Preconditions check("AvgPool2DBackwardBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.fixed_length("kernel_size", kernel_size.size(), 2, true, false);
@@ -51,16 +51,16 @@ variable_list AvgPool2DBackwardBackward0_apply_functional_ivalue(const variable_
 void AvgPool2DBackwardBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::AvgPool2DBackwardBackward0&>(base);
   writer.needs_input_grad({1, 1});
-  writer.boolean(node.ceil_mode);
-  writer.boolean(node.count_include_pad);
-  writer.optional_integer(node.divisor_override);
-  writer.integer_list(node.kernel_size);
-  writer.integer_list(node.padding);
-  writer.type_and_size(node.self_info);
-  writer.integer_list(node.stride);
+  writer.write(node.ceil_mode);
+  writer.write(node.count_include_pad);
+  writer.write(node.divisor_override);
+  writer.write(node.kernel_size);
+  writer.write(node.padding);
+  writer.write(node.self_info);
+  writer.write(node.stride);
 }
 
-constexpr std::array<Argument, 11> AvgPool2DBackwardBackward0_arguments{{    {"ceil_mode", ValueKind::Bool},    {"count_include_pad", ValueKind::Bool},    {"divisor_override", ValueKind::OptionalInt},    {"kernel_size", ValueKind::IntList},    {"padding", ValueKind::IntList},    {"self_info_sizes", ValueKind::SymIntList},    {"self_info_dtype", ValueKind::OptionalScalarType},    {"self_info_layout", ValueKind::OptionalLayout},    {"self_info_device", ValueKind::OptionalDevice},    {"self_info_pin_memory", ValueKind::OptionalBool},    {"stride", ValueKind::IntList}}};
+constexpr std::array<Argument, 11> AvgPool2DBackwardBackward0_arguments{{    {"ceil_mode", {ElementKind::kBool, Form::kOne}},    {"count_include_pad", {ElementKind::kBool, Form::kOne}},    {"divisor_override", {ElementKind::kInt, Form::kOptional}},    {"kernel_size", {ElementKind::kInt, Form::kList}},    {"padding", {ElementKind::kInt, Form::kList}},    {"self_info_sizes", {ElementKind::kSymInt, Form::kList}},    {"self_info_dtype", {ElementKind::kScalarType, Form::kOptional}},    {"self_info_layout", {ElementKind::kLayout, Form::kOptional}},    {"self_info_device", {ElementKind::kDevice, Form::kOptional}},    {"self_info_pin_memory", {ElementKind::kBool, Form::kOptional}},    {"stride", {ElementKind::kInt, Form::kList}}}};
 
 const Binding AvgPool2DBackwardBackward0_binding{
     "AvgPool2DBackwardBackward0",

@@ -79,13 +79,13 @@ variable_list BatchNormWithUpdateBackward0_apply_delegate(variable_list&& grads,
   auto* node = static_cast<structs::BatchNormWithUpdateBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->input_, input);
-    fill.tensor(node->running_mean_, running_mean);
-    fill.tensor(node->running_var_, running_var);
-    fill.tensor(node->weight_, weight);
-    fill.tensor(node->result1_, result1);
-    fill.tensor(node->result2_, result2);
-    fill.tensor(node->result3_, result3);
+    fill(node->input_, input);
+    fill(node->running_mean_, running_mean);
+    fill(node->running_var_, running_var);
+    fill(node->weight_, weight);
+    fill(node->result1_, result1);
+    fill(node->result2_, result2);
+    fill(node->result3_, result3);
   }
   node->eps = eps;
   return node->apply(std::move(grads));
@@ -95,14 +95,14 @@ static variable_list BatchNormWithUpdateBackward0_call(decltype(&BatchNormWithUp
     const ivalue_list& arguments) {
   ArgumentReader reader("BatchNormWithUpdateBackward0", arguments, 9);
   const auto needs_input_grad = reader.needs_input_grad<3>();
-  const auto eps = reader.floating();
-  const auto input = reader.tensor();
-  const auto running_mean = reader.tensor();
-  const auto running_var = reader.tensor();
-  const auto weight = reader.tensor();
-  const auto result1 = reader.tensor();
-  const auto result2 = reader.tensor();
-  const auto result3 = reader.tensor();
+  const auto eps = reader.read<double>();
+  const auto input = reader.read<at::Tensor>();
+  const auto running_mean = reader.read<at::Tensor>();
+  const auto running_var = reader.read<at::Tensor>();
+  const auto weight = reader.read<at::Tensor>();
+  const auto result1 = reader.read<at::Tensor>();
+  const auto result2 = reader.read<at::Tensor>();
+  const auto result3 = reader.read<at::Tensor>();
   const Preconditions check("BatchNormWithUpdateBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"input", input});
@@ -126,17 +126,17 @@ variable_list BatchNormWithUpdateBackward0_apply_delegate_ivalue(const variable_
 void BatchNormWithUpdateBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::BatchNormWithUpdateBackward0&>(base);
   writer.needs_input_grad({1, 1, 1});
-  writer.floating(node.eps);
-  writer.tensor(node.input_);
-  writer.tensor(node.running_mean_);
-  writer.tensor(node.running_var_);
-  writer.tensor(node.weight_);
-  writer.tensor(node.result1_);
-  writer.tensor(node.result2_);
-  writer.tensor(node.result3_);
+  writer.write(node.eps);
+  writer.write(node.input_);
+  writer.write(node.running_mean_);
+  writer.write(node.running_var_);
+  writer.write(node.weight_);
+  writer.write(node.result1_);
+  writer.write(node.result2_);
+  writer.write(node.result3_);
 }
 
-constexpr std::array<Argument, 8> BatchNormWithUpdateBackward0_arguments{{    {"eps", ValueKind::Double},    {"input", ValueKind::OptionalTensor},    {"running_mean", ValueKind::OptionalTensor},    {"running_var", ValueKind::OptionalTensor},    {"weight", ValueKind::OptionalTensor},    {"result1", ValueKind::OptionalTensor},    {"result2", ValueKind::OptionalTensor},    {"result3", ValueKind::OptionalTensor}}};
+constexpr std::array<Argument, 8> BatchNormWithUpdateBackward0_arguments{{    {"eps", {ElementKind::kFloat, Form::kOne}},    {"input", {ElementKind::kTensor, Form::kOptional}},    {"running_mean", {ElementKind::kTensor, Form::kOptional}},    {"running_var", {ElementKind::kTensor, Form::kOptional}},    {"weight", {ElementKind::kTensor, Form::kOptional}},    {"result1", {ElementKind::kTensor, Form::kOptional}},    {"result2", {ElementKind::kTensor, Form::kOptional}},    {"result3", {ElementKind::kTensor, Form::kOptional}}}};
 
 constexpr std::array<const char*, 2> BatchNormWithUpdateBackward0_step_operators{"batch_norm_backward", "clone"};
 

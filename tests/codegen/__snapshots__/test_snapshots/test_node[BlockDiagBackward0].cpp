@@ -23,9 +23,9 @@ variable_list BlockDiagBackward0_apply_functional(variable_list&& grads, std::ar
 variable_list BlockDiagBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
   ArgumentReader reader("BlockDiagBackward0", arguments, 5);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto tensors_args_scalartypes = reader.scalar_type_list();
-  const auto tensors_args_sizes = reader.integer_lists();
-  const auto tensors_size = reader.list_size();
+  const auto tensors_args_scalartypes = reader.read<std::vector<at::ScalarType>>();
+  const auto tensors_args_sizes = reader.read<std::vector<std::vector<int64_t>>>();
+  const auto tensors_size = reader.read<size_t>();
   const Preconditions check("BlockDiagBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.list_length("tensors_args_scalartypes", tensors_args_scalartypes.size(), tensors_size);
@@ -36,12 +36,12 @@ variable_list BlockDiagBackward0_apply_functional_ivalue(const variable_list& gr
 void BlockDiagBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::BlockDiagBackward0&>(base);
   writer.needs_input_grad({node.tensors_size_});
-  writer.scalar_type_list(node.tensors_args_scalartypes);
-  writer.integer_lists(node.tensors_args_sizes);
-  writer.list_size(node.tensors_size_);
+  writer.write(node.tensors_args_scalartypes);
+  writer.write(node.tensors_args_sizes);
+  writer.write(node.tensors_size_);
 }
 
-constexpr std::array<Argument, 4> BlockDiagBackward0_arguments{{    {"tensors_args_scalartypes", ValueKind::ScalarTypeList},    {"tensors_args_sizes_values", ValueKind::IntList},    {"tensors_args_sizes_lengths", ValueKind::IntList},    {"tensors_size", ValueKind::Int}}};
+constexpr std::array<Argument, 4> BlockDiagBackward0_arguments{{    {"tensors_args_scalartypes", {ElementKind::kScalarType, Form::kList}},    {"tensors_args_sizes_values", {ElementKind::kInt, Form::kList}},    {"tensors_args_sizes_lengths", {ElementKind::kInt, Form::kList}},    {"tensors_size", {ElementKind::kInt, Form::kOne}}}};
 
 const Binding BlockDiagBackward0_binding{
     "BlockDiagBackward0",

@@ -64,10 +64,10 @@ static variable_list CatBackward0_call(decltype(&CatBackward0_apply_delegate) fu
     const ivalue_list& arguments) {
   ArgumentReader reader("CatBackward0", arguments, 6);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto dim = reader.integer();
-  const auto tensors_args_scalartypes = reader.scalar_type_list();
-  const auto tensors_args_sizes_symint = reader.sym_int_lists();
-  const auto tensors_size = reader.list_size();
+  const auto dim = reader.read<int64_t>();
+  const auto tensors_args_scalartypes = reader.read<std::vector<at::ScalarType>>();
+  const auto tensors_args_sizes_symint = reader.read<std::vector<std::vector<c10::SymInt>>>();
+  const auto tensors_size = reader.read<size_t>();
   const Preconditions check("CatBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.list_length("tensors_args_scalartypes", tensors_args_scalartypes.size(), tensors_size);
@@ -87,10 +87,10 @@ variable_list CatBackward0_apply_delegate_ivalue(const variable_list& grads, con
 void CatBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::CatBackward0&>(base);
   writer.needs_input_grad({node.tensors_size_});
-  writer.integer(node.dim);
-  writer.scalar_type_list(node.tensors_args_scalartypes);
-  writer.sym_int_lists(node.tensors_args_sizes_symint);
-  writer.list_size(node.tensors_size_);
+  writer.write(node.dim);
+  writer.write(node.tensors_args_scalartypes);
+  writer.write(node.tensors_args_sizes_symint);
+  writer.write(node.tensors_size_);
 }
 
 static size_t CatBackward0_edge_count(const torch::autograd::Node& base) {
@@ -98,7 +98,7 @@ static size_t CatBackward0_edge_count(const torch::autograd::Node& base) {
   return node.tensors_size_;
 }
 
-constexpr std::array<Argument, 5> CatBackward0_arguments{{    {"dim", ValueKind::Int},    {"tensors_args_scalartypes", ValueKind::ScalarTypeList},    {"tensors_args_sizes_symint_values", ValueKind::SymIntList},    {"tensors_args_sizes_symint_lengths", ValueKind::IntList},    {"tensors_size", ValueKind::Int}}};
+constexpr std::array<Argument, 5> CatBackward0_arguments{{    {"dim", {ElementKind::kInt, Form::kOne}},    {"tensors_args_scalartypes", {ElementKind::kScalarType, Form::kList}},    {"tensors_args_sizes_symint_values", {ElementKind::kSymInt, Form::kList}},    {"tensors_args_sizes_symint_lengths", {ElementKind::kInt, Form::kList}},    {"tensors_size", {ElementKind::kInt, Form::kOne}}}};
 
 constexpr std::array<const char*, 3> CatBackward0_step_operators{"narrow", "slice", "zeros"};
 

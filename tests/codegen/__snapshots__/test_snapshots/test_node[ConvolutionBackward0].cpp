@@ -76,8 +76,8 @@ variable_list ConvolutionBackward0_apply_delegate(variable_list&& grads, std::ar
   auto* node = static_cast<structs::ConvolutionBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->input_, input);
-    fill.tensor(node->weight_, weight);
+    fill(node->input_, input);
+    fill(node->weight_, weight);
   }
   node->bias_sym_sizes_opt = bias_sym_sizes_opt;
   node->dilation = dilation;
@@ -93,20 +93,21 @@ static variable_list ConvolutionBackward0_call(decltype(&ConvolutionBackward0_ap
     const ivalue_list& arguments) {
   ArgumentReader reader("ConvolutionBackward0", arguments, 10);
   const auto needs_input_grad = reader.needs_input_grad<3>();
-  const auto bias_sym_sizes_opt = reader.optional_sym_int_list();
-  const auto dilation = reader.sym_int_list();
-  const auto groups = reader.sym_int();
-  const auto input = reader.tensor();
-  const auto output_padding = reader.sym_int_list();
-  const auto padding = reader.sym_int_list();
-  const auto stride = reader.sym_int_list();
-  const auto transposed = reader.boolean();
-  const auto weight = reader.tensor();
+  const auto bias_sym_sizes_opt = reader.read<c10::OptionalArray<c10::SymInt>>();
+  const auto dilation = reader.read<std::vector<c10::SymInt>>();
+  const auto groups = reader.read<c10::SymInt>();
+  const auto input = reader.read<at::Tensor>();
+  const auto output_padding = reader.read<std::vector<c10::SymInt>>();
+  const auto padding = reader.read<std::vector<c10::SymInt>>();
+  const auto stride = reader.read<std::vector<c10::SymInt>>();
+  const auto transposed = reader.read<bool>();
+  const auto weight = reader.read<at::Tensor>();
   const Preconditions check("ConvolutionBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.positive("groups", groups);
   if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"input", input});
   if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.defined(grads, {"weight", weight});
+  if (needs_input_grad[0] || needs_input_grad[1] || needs_input_grad[2]) check.convolution({"grads", grads[0]}, {"input", input}, {"weight", weight}, stride, padding, dilation, transposed, output_padding, groups);
   return functional(variable_list(grads), needs_input_grad, bias_sym_sizes_opt, dilation, groups, input, output_padding, padding, stride, transposed, weight);
 }
 
@@ -121,18 +122,18 @@ variable_list ConvolutionBackward0_apply_delegate_ivalue(const variable_list& gr
 void ConvolutionBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::ConvolutionBackward0&>(base);
   writer.needs_input_grad({1, 1, 1});
-  writer.optional_sym_int_list(node.bias_sym_sizes_opt);
-  writer.sym_int_list(node.dilation);
-  writer.sym_int(node.groups);
-  writer.tensor(node.input_);
-  writer.sym_int_list(node.output_padding);
-  writer.sym_int_list(node.padding);
-  writer.sym_int_list(node.stride);
-  writer.boolean(node.transposed);
-  writer.tensor(node.weight_);
+  writer.write(node.bias_sym_sizes_opt);
+  writer.write(node.dilation);
+  writer.write(node.groups);
+  writer.write(node.input_);
+  writer.write(node.output_padding);
+  writer.write(node.padding);
+  writer.write(node.stride);
+  writer.write(node.transposed);
+  writer.write(node.weight_);
 }
 
-constexpr std::array<Argument, 9> ConvolutionBackward0_arguments{{    {"bias_sym_sizes_opt", ValueKind::OptionalSymIntList},    {"dilation", ValueKind::SymIntList},    {"groups", ValueKind::SymInt},    {"input", ValueKind::OptionalTensor},    {"output_padding", ValueKind::SymIntList},    {"padding", ValueKind::SymIntList},    {"stride", ValueKind::SymIntList},    {"transposed", ValueKind::Bool},    {"weight", ValueKind::OptionalTensor}}};
+constexpr std::array<Argument, 9> ConvolutionBackward0_arguments{{    {"bias_sym_sizes_opt", {ElementKind::kSymInt, Form::kOptionalList}},    {"dilation", {ElementKind::kSymInt, Form::kList}},    {"groups", {ElementKind::kSymInt, Form::kOne}},    {"input", {ElementKind::kTensor, Form::kOptional}},    {"output_padding", {ElementKind::kSymInt, Form::kList}},    {"padding", {ElementKind::kSymInt, Form::kList}},    {"stride", {ElementKind::kSymInt, Form::kList}},    {"transposed", {ElementKind::kBool, Form::kOne}},    {"weight", {ElementKind::kTensor, Form::kOptional}}}};
 
 constexpr std::array<const char*, 1> ConvolutionBackward0_step_operators{"convolution_backward"};
 

@@ -65,8 +65,8 @@ variable_list DivBackward2_apply_delegate(variable_list&& grads, std::array<bool
   auto* node = static_cast<structs::DivBackward2*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->other_, other);
-    fill.tensor(node->self_, self);
+    fill(node->other_, other);
+    fill(node->self_, self);
   }
   node->rounding_mode = rounding_mode;
   node->self_scalar_type = self_scalar_type;
@@ -77,10 +77,10 @@ static variable_list DivBackward2_call(decltype(&DivBackward2_apply_delegate) fu
     const ivalue_list& arguments) {
   ArgumentReader reader("DivBackward2", arguments, 5);
   const auto needs_input_grad = reader.needs_input_grad<2>();
-  const auto other = reader.tensor();
-  const auto rounding_mode = reader.optional_string();
-  const auto self = reader.tensor();
-  const auto self_scalar_type = reader.scalar_type();
+  const auto other = reader.read<at::Tensor>();
+  const auto rounding_mode = reader.read<std::optional<std::string>>();
+  const auto self = reader.read<at::Tensor>();
+  const auto self_scalar_type = reader.read<at::ScalarType>();
   const Preconditions check("DivBackward2");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0] || needs_input_grad[1]) check.defined(grads, {"other", other});
@@ -99,13 +99,13 @@ variable_list DivBackward2_apply_delegate_ivalue(const variable_list& grads, con
 void DivBackward2_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::DivBackward2&>(base);
   writer.needs_input_grad({1, 1});
-  writer.tensor(node.other_);
-  writer.optional_string(node.rounding_mode);
-  writer.tensor(node.self_);
-  writer.scalar_type(node.self_scalar_type);
+  writer.write(node.other_);
+  writer.write(node.rounding_mode);
+  writer.write(node.self_);
+  writer.write(node.self_scalar_type);
 }
 
-constexpr std::array<Argument, 4> DivBackward2_arguments{{    {"other", ValueKind::OptionalTensor},    {"rounding_mode", ValueKind::OptionalString},    {"self", ValueKind::OptionalTensor},    {"self_scalar_type", ValueKind::ScalarType}}};
+constexpr std::array<Argument, 4> DivBackward2_arguments{{    {"other", {ElementKind::kTensor, Form::kOptional}},    {"rounding_mode", {ElementKind::kStr, Form::kOptional}},    {"self", {ElementKind::kTensor, Form::kOptional}},    {"self_scalar_type", {ElementKind::kScalarType, Form::kOne}}}};
 
 constexpr std::array<const char*, 4> DivBackward2_step_operators{"div", "mul", "neg", "zeros_like"};
 

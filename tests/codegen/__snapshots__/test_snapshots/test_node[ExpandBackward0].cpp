@@ -50,7 +50,7 @@ static variable_list ExpandBackward0_call(decltype(&ExpandBackward0_apply_delega
     const ivalue_list& arguments) {
   ArgumentReader reader("ExpandBackward0", arguments, 2);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto self_sym_sizes = reader.sym_int_list();
+  const auto self_sym_sizes = reader.read<std::vector<c10::SymInt>>();
   const Preconditions check("ExpandBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.expanded(grads, self_sym_sizes);
@@ -68,10 +68,10 @@ variable_list ExpandBackward0_apply_delegate_ivalue(const variable_list& grads, 
 void ExpandBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::ExpandBackward0&>(base);
   writer.needs_input_grad({1});
-  writer.sym_int_list(node.self_sym_sizes);
+  writer.write(node.self_sym_sizes);
 }
 
-constexpr std::array<Argument, 1> ExpandBackward0_arguments{{    {"self_sym_sizes", ValueKind::SymIntList}}};
+constexpr std::array<Argument, 1> ExpandBackward0_arguments{{    {"self_sym_sizes", {ElementKind::kSymInt, Form::kList}}}};
 
 const Binding ExpandBackward0_binding{
     "ExpandBackward0",

@@ -51,7 +51,7 @@ static variable_list ExpandBackward0_copy_call(decltype(&ExpandBackward0_copy_ap
     const ivalue_list& arguments) {
   ArgumentReader reader("ExpandBackward0_copy", arguments, 2);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto self_sym_sizes = reader.sym_int_list();
+  const auto self_sym_sizes = reader.read<std::vector<c10::SymInt>>();
   const Preconditions check("ExpandBackward0_copy");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.expanded(grads, self_sym_sizes);
@@ -69,10 +69,10 @@ variable_list ExpandBackward0_copy_apply_delegate_ivalue(const variable_list& gr
 void ExpandBackward0_copy_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::ExpandBackward0_copy&>(base);
   writer.needs_input_grad({1});
-  writer.sym_int_list(node.self_sym_sizes);
+  writer.write(node.self_sym_sizes);
 }
 
-constexpr std::array<Argument, 1> ExpandBackward0_copy_arguments{{    {"self_sym_sizes", ValueKind::SymIntList}}};
+constexpr std::array<Argument, 1> ExpandBackward0_copy_arguments{{    {"self_sym_sizes", {ElementKind::kSymInt, Form::kList}}}};
 
 const Binding ExpandBackward0_copy_binding{
     "ExpandBackward0_copy",

@@ -38,7 +38,7 @@ bool ForeachDivBackward1ScalarList_step(torch::autograd::Node& base, const StepF
   [[maybe_unused]] auto& node = static_cast<structs::ForeachDivBackward1ScalarList&>(base);
   if (frame.gradients.size() < node.self_size_) return false;
   const torch_private::NodeLock lock(base);
-  const auto self = saved_tensor_list(node.self_, node.self_released_);
+  const auto self = saved_list<std::vector<at::Tensor>>(node.self_, node.self_released_);
   if (!self) return false;
   EdgeFlags flags(frame.needs_input_grad);
   const AllKeys keys(frame);
@@ -57,7 +57,7 @@ variable_list ForeachDivBackward1ScalarList_apply_delegate(variable_list&& grads
   auto* node = static_cast<structs::ForeachDivBackward1ScalarList*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor_list(node->self_, self);
+    fill(node->self_, self);
   }
   node->scalars = scalars;
   node->self_size_ = self_size;
@@ -68,9 +68,9 @@ static variable_list ForeachDivBackward1ScalarList_call(decltype(&ForeachDivBack
     const ivalue_list& arguments) {
   ArgumentReader reader("ForeachDivBackward1ScalarList", arguments, 4);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto scalars = reader.scalar_list();
-  const auto self = reader.tensor_list();
-  const auto self_size = reader.list_size();
+  const auto scalars = reader.read<std::vector<at::Scalar>>();
+  const auto self = reader.read<std::vector<at::Tensor>>();
+  const auto self_size = reader.read<size_t>();
   const Preconditions check("ForeachDivBackward1ScalarList");
   check.gradient_count(grads, self_size);
   if (needs_input_grad[0]) check.list_length("scalars", scalars.size(), self_size);
@@ -89,9 +89,9 @@ variable_list ForeachDivBackward1ScalarList_apply_delegate_ivalue(const variable
 void ForeachDivBackward1ScalarList_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::ForeachDivBackward1ScalarList&>(base);
   writer.needs_input_grad({node.self_size_});
-  writer.scalar_list(node.scalars);
-  writer.tensor_list(node.self_, node.self_released_);
-  writer.list_size(node.self_size_);
+  writer.write(node.scalars);
+  writer.write_list(node.self_, node.self_released_);
+  writer.write(node.self_size_);
 }
 
 static size_t ForeachDivBackward1ScalarList_edge_count(const torch::autograd::Node& base) {
@@ -99,7 +99,7 @@ static size_t ForeachDivBackward1ScalarList_edge_count(const torch::autograd::No
   return node.self_size_;
 }
 
-constexpr std::array<Argument, 3> ForeachDivBackward1ScalarList_arguments{{    {"scalars", ValueKind::ScalarList},    {"self", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
+constexpr std::array<Argument, 3> ForeachDivBackward1ScalarList_arguments{{    {"scalars", {ElementKind::kScalar, Form::kList}},    {"self", {ElementKind::kTensor, Form::kList}},    {"self_size", {ElementKind::kInt, Form::kOne}}}};
 
 const Binding ForeachDivBackward1ScalarList_binding{
     "ForeachDivBackward1ScalarList",

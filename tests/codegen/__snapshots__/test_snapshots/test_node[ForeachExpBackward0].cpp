@@ -36,7 +36,7 @@ bool ForeachExpBackward0_step(torch::autograd::Node& base, const StepFrame& fram
   [[maybe_unused]] auto& node = static_cast<structs::ForeachExpBackward0&>(base);
   if (frame.gradients.size() < node.self_size_) return false;
   const torch_private::NodeLock lock(base);
-  const auto result = saved_tensor_list(node.result_, node.result_released_);
+  const auto result = saved_list<std::vector<at::Tensor>>(node.result_, node.result_released_);
   if (!result) return false;
   EdgeFlags flags(frame.needs_input_grad);
   const BelowADInplaceOrView keys(frame);
@@ -54,7 +54,7 @@ variable_list ForeachExpBackward0_apply_delegate(variable_list&& grads, std::arr
   auto* node = static_cast<structs::ForeachExpBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor_list(node->result_, result);
+    fill(node->result_, result);
   }
   node->self_size_ = self_size;
   return node->apply(std::move(grads));
@@ -64,8 +64,8 @@ static variable_list ForeachExpBackward0_call(decltype(&ForeachExpBackward0_appl
     const ivalue_list& arguments) {
   ArgumentReader reader("ForeachExpBackward0", arguments, 3);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto result = reader.tensor_list();
-  const auto self_size = reader.list_size();
+  const auto result = reader.read<std::vector<at::Tensor>>();
+  const auto self_size = reader.read<size_t>();
   const Preconditions check("ForeachExpBackward0");
   check.gradient_count(grads, self_size);
   if (needs_input_grad[0]) check.list_length("result", result.size(), self_size);
@@ -83,8 +83,8 @@ variable_list ForeachExpBackward0_apply_delegate_ivalue(const variable_list& gra
 void ForeachExpBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::ForeachExpBackward0&>(base);
   writer.needs_input_grad({node.self_size_});
-  writer.tensor_list(node.result_, node.result_released_);
-  writer.list_size(node.self_size_);
+  writer.write_list(node.result_, node.result_released_);
+  writer.write(node.self_size_);
 }
 
 static size_t ForeachExpBackward0_edge_count(const torch::autograd::Node& base) {
@@ -92,7 +92,7 @@ static size_t ForeachExpBackward0_edge_count(const torch::autograd::Node& base) 
   return node.self_size_;
 }
 
-constexpr std::array<Argument, 2> ForeachExpBackward0_arguments{{    {"result", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
+constexpr std::array<Argument, 2> ForeachExpBackward0_arguments{{    {"result", {ElementKind::kTensor, Form::kList}},    {"self_size", {ElementKind::kInt, Form::kOne}}}};
 
 constexpr std::array<const char*, 3> ForeachExpBackward0_step_operators{"conj", "mul", "select"};
 

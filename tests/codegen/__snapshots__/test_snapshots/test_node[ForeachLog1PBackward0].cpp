@@ -16,7 +16,7 @@ variable_list ForeachLog1PBackward0_apply_functional(variable_list&& grads, std:
   auto* node = static_cast<structs::ForeachLog1PBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor_list(node->self_, self);
+    fill(node->self_, self);
   }
   node->self_size_ = self_size;
   return node->apply(std::move(grads));
@@ -25,8 +25,8 @@ variable_list ForeachLog1PBackward0_apply_functional(variable_list&& grads, std:
 variable_list ForeachLog1PBackward0_apply_functional_ivalue(const variable_list& grads, const ivalue_list& arguments) {
   ArgumentReader reader("ForeachLog1PBackward0", arguments, 3);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto self = reader.tensor_list();
-  const auto self_size = reader.list_size();
+  const auto self = reader.read<std::vector<at::Tensor>>();
+  const auto self_size = reader.read<size_t>();
   const Preconditions check("ForeachLog1PBackward0");
   check.gradient_count(grads, self_size);
   if (needs_input_grad[0]) check.list_length("self", self.size(), self_size);
@@ -36,11 +36,11 @@ variable_list ForeachLog1PBackward0_apply_functional_ivalue(const variable_list&
 void ForeachLog1PBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::ForeachLog1PBackward0&>(base);
   writer.needs_input_grad({node.self_size_});
-  writer.tensor_list(node.self_, node.self_released_);
-  writer.list_size(node.self_size_);
+  writer.write_list(node.self_, node.self_released_);
+  writer.write(node.self_size_);
 }
 
-constexpr std::array<Argument, 2> ForeachLog1PBackward0_arguments{{    {"self", ValueKind::TensorList},    {"self_size", ValueKind::Int}}};
+constexpr std::array<Argument, 2> ForeachLog1PBackward0_arguments{{    {"self", {ElementKind::kTensor, Form::kList}},    {"self_size", {ElementKind::kInt, Form::kOne}}}};
 
 const Binding ForeachLog1PBackward0_binding{
     "ForeachLog1PBackward0",

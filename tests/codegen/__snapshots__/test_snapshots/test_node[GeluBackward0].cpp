@@ -49,7 +49,7 @@ variable_list GeluBackward0_apply_delegate(variable_list&& grads, std::array<boo
   auto* node = static_cast<structs::GeluBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->self_, self);
+    fill(node->self_, self);
   }
   node->approximate = approximate;
   return node->apply(std::move(grads));
@@ -59,8 +59,8 @@ static variable_list GeluBackward0_call(decltype(&GeluBackward0_apply_delegate) 
     const ivalue_list& arguments) {
   ArgumentReader reader("GeluBackward0", arguments, 3);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto approximate = reader.string();
-  const auto self = reader.tensor();
+  const auto approximate = reader.read<std::string>();
+  const auto self = reader.read<at::Tensor>();
   const Preconditions check("GeluBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.defined(grads, {"self", self});
@@ -78,11 +78,11 @@ variable_list GeluBackward0_apply_delegate_ivalue(const variable_list& grads, co
 void GeluBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::GeluBackward0&>(base);
   writer.needs_input_grad({1});
-  writer.string(node.approximate);
-  writer.tensor(node.self_);
+  writer.write(node.approximate);
+  writer.write(node.self_);
 }
 
-constexpr std::array<Argument, 2> GeluBackward0_arguments{{    {"approximate", ValueKind::String},    {"self", ValueKind::OptionalTensor}}};
+constexpr std::array<Argument, 2> GeluBackward0_arguments{{    {"approximate", {ElementKind::kStr, Form::kOne}},    {"self", {ElementKind::kTensor, Form::kOptional}}}};
 
 constexpr std::array<const char*, 1> GeluBackward0_step_operators{"gelu_backward"};
 

@@ -34,7 +34,7 @@ variable_list IndexBackward0_apply_functional(variable_list&& grads, std::array<
 bool IndexBackward0_step(torch::autograd::Node& base, const StepFrame& frame) {
   [[maybe_unused]] auto& node = static_cast<structs::IndexBackward0&>(base);
   const torch_private::NodeLock lock(base);
-  const auto indices = saved_optional_tensor_list(node.indices_, node.indices_released_);
+  const auto indices = saved_list<c10::List<std::optional<at::Tensor>>>(node.indices_, node.indices_released_);
   if (!indices) return false;
   const AllKeys keys(frame);
   const StepScope scope(keys.leave_out_autograd());
@@ -52,7 +52,7 @@ variable_list IndexBackward0_apply_delegate(variable_list&& grads, std::array<bo
   auto* node = static_cast<structs::IndexBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.optional_tensor_list(node->indices_, indices);
+    fill(node->indices_, indices);
   }
   node->self_options = self_options;
   node->self_sym_sizes = self_sym_sizes;
@@ -63,9 +63,9 @@ static variable_list IndexBackward0_call(decltype(&IndexBackward0_apply_delegate
     const ivalue_list& arguments) {
   ArgumentReader reader("IndexBackward0", arguments, 7);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto indices = reader.optional_tensor_list();
-  const auto self_options = reader.tensor_options();
-  const auto self_sym_sizes = reader.sym_int_list();
+  const auto indices = reader.read<c10::List<std::optional<at::Tensor>>>();
+  const auto self_options = reader.read<at::TensorOptions>();
+  const auto self_sym_sizes = reader.read<std::vector<c10::SymInt>>();
   const Preconditions check("IndexBackward0");
   check.gradient_count(grads, 1);
   return functional(variable_list(grads), needs_input_grad, indices, self_options, self_sym_sizes);
@@ -82,12 +82,12 @@ variable_list IndexBackward0_apply_delegate_ivalue(const variable_list& grads, c
 void IndexBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::IndexBackward0&>(base);
   writer.needs_input_grad({1});
-  writer.optional_tensor_list(node.indices_, node.indices_released_);
-  writer.tensor_options(node.self_options);
-  writer.sym_int_list(node.self_sym_sizes);
+  writer.write_optional_list(node.indices_, node.indices_released_);
+  writer.write(node.self_options);
+  writer.write(node.self_sym_sizes);
 }
 
-constexpr std::array<Argument, 6> IndexBackward0_arguments{{    {"indices", ValueKind::OptionalTensorList},    {"self_options_dtype", ValueKind::OptionalScalarType},    {"self_options_layout", ValueKind::OptionalLayout},    {"self_options_device", ValueKind::OptionalDevice},    {"self_options_pin_memory", ValueKind::OptionalBool},    {"self_sym_sizes", ValueKind::SymIntList}}};
+constexpr std::array<Argument, 6> IndexBackward0_arguments{{    {"indices", {ElementKind::kTensor, Form::kListOfOptional}},    {"self_options_dtype", {ElementKind::kScalarType, Form::kOptional}},    {"self_options_layout", {ElementKind::kLayout, Form::kOptional}},    {"self_options_device", {ElementKind::kDevice, Form::kOptional}},    {"self_options_pin_memory", {ElementKind::kBool, Form::kOptional}},    {"self_sym_sizes", {ElementKind::kSymInt, Form::kList}}}};
 
 const Binding IndexBackward0_binding{
     "IndexBackward0",

@@ -46,7 +46,7 @@ variable_list SinBackward0_apply_delegate(variable_list&& grads, std::array<bool
   auto* node = static_cast<structs::SinBackward0*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->self_, self);
+    fill(node->self_, self);
   }
   return node->apply(std::move(grads));
 }
@@ -55,7 +55,7 @@ static variable_list SinBackward0_call(decltype(&SinBackward0_apply_delegate) fu
     const ivalue_list& arguments) {
   ArgumentReader reader("SinBackward0", arguments, 2);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto self = reader.tensor();
+  const auto self = reader.read<at::Tensor>();
   const Preconditions check("SinBackward0");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.defined(grads, {"self", self});
@@ -73,10 +73,10 @@ variable_list SinBackward0_apply_delegate_ivalue(const variable_list& grads, con
 void SinBackward0_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::SinBackward0&>(base);
   writer.needs_input_grad({1});
-  writer.tensor(node.self_);
+  writer.write(node.self_);
 }
 
-constexpr std::array<Argument, 1> SinBackward0_arguments{{    {"self", ValueKind::OptionalTensor}}};
+constexpr std::array<Argument, 1> SinBackward0_arguments{{    {"self", {ElementKind::kTensor, Form::kOptional}}}};
 
 constexpr std::array<const char*, 3> SinBackward0_step_operators{"conj", "cos", "mul"};
 

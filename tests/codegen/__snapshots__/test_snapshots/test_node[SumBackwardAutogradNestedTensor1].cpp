@@ -52,7 +52,7 @@ variable_list SumBackwardAutogradNestedTensor1_apply_delegate(variable_list&& gr
   auto* node = static_cast<structs::SumBackwardAutogradNestedTensor1*>(&owner.node());
   {
     FieldFiller fill;
-    fill.tensor(node->self_, self);
+    fill(node->self_, self);
   }
   node->dim = dim;
   node->keepdim = keepdim;
@@ -63,9 +63,9 @@ static variable_list SumBackwardAutogradNestedTensor1_call(decltype(&SumBackward
     const ivalue_list& arguments) {
   ArgumentReader reader("SumBackwardAutogradNestedTensor1", arguments, 4);
   const auto needs_input_grad = reader.needs_input_grad<1>();
-  const auto dim = reader.optional_integer_list();
-  const auto keepdim = reader.boolean();
-  const auto self = reader.tensor();
+  const auto dim = reader.read<c10::OptionalArray<int64_t>>();
+  const auto keepdim = reader.read<bool>();
+  const auto self = reader.read<at::Tensor>();
   const Preconditions check("SumBackwardAutogradNestedTensor1");
   check.gradient_count(grads, 1);
   if (needs_input_grad[0]) check.dim("dim", dim, self.dim());
@@ -84,12 +84,12 @@ variable_list SumBackwardAutogradNestedTensor1_apply_delegate_ivalue(const varia
 void SumBackwardAutogradNestedTensor1_pack([[maybe_unused]] torch::autograd::Node& base, PackWriter& writer) {
   [[maybe_unused]] const auto& node = static_cast<structs::SumBackwardAutogradNestedTensor1&>(base);
   writer.needs_input_grad({1});
-  writer.optional_integer_list(node.dim);
-  writer.boolean(node.keepdim);
-  writer.tensor(node.self_);
+  writer.write(node.dim);
+  writer.write(node.keepdim);
+  writer.write(node.self_);
 }
 
-constexpr std::array<Argument, 3> SumBackwardAutogradNestedTensor1_arguments{{    {"dim", ValueKind::OptionalIntList},    {"keepdim", ValueKind::Bool},    {"self", ValueKind::OptionalTensor}}};
+constexpr std::array<Argument, 3> SumBackwardAutogradNestedTensor1_arguments{{    {"dim", {ElementKind::kInt, Form::kOptionalList}},    {"keepdim", {ElementKind::kBool, Form::kOne}},    {"self", {ElementKind::kTensor, Form::kOptional}}}};
 
 constexpr std::array<const char*, 1> SumBackwardAutogradNestedTensor1_step_operators{"_nested_sum_backward"};
 
