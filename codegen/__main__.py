@@ -9,13 +9,13 @@ from pathlib import Path
 
 from .check import check_compiled, check_entries
 from .command_line import run_command
-from .installed.compiled_formulas import load_compiled_formulas
-from .installed.locate import TorchNotFoundError, locate_torch
-from .installed.operators import BrokenInstallError, load_operators, read_operators
-from .installed.vocabulary import load_vocabulary
 from .parse.report import InternalError, Report, escaped
 from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
+from .torch_install.compiled_formulas import load_compiled_formulas
+from .torch_install.locate import TorchNotFoundError, locate_torch
+from .torch_install.operators import BrokenInstallError, load_operators, read_operators
+from .torch_install.vocabulary import load_vocabulary
 from .torch_library import find_link_facts
 
 CLEAN = 0

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from .emit.file_header import copy_fingerprint, is_generated
-from .installed.cache import store
+from .torch_install.cache import store
 
 MANIFEST = "manifest.json"
 """Every run makes it, so it stands for all outputs in a depfile."""

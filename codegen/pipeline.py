@@ -13,10 +13,6 @@ from pathlib import Path
 from .check import JudgedEntry, check_compiled, check_entries
 from .emit.registry import emit_all
 from .emit.rendering import TEMPLATES, make_renderer
-from .installed.cache import Cache
-from .installed.compiled_formulas import hash_of_derivatives, is_edited, load_compiled_formulas
-from .installed.locate import TorchInstall
-from .installed.operators import Operators
 from .model.build import build_model
 from .model.link_facts import NOTHING_LINKS, LinkFacts
 from .model.node import Mode, Model
@@ -25,6 +21,10 @@ from .parse.yaml_source import parse_entries
 from .parse.yaml_tree import read_source
 from .preconditions import add_preconditions
 from .resolve import resolve_derivatives
+from .torch_install.cache import Cache
+from .torch_install.compiled_formulas import hash_of_derivatives, is_edited, load_compiled_formulas
+from .torch_install.locate import TorchInstall
+from .torch_install.operators import Operators
 from .torch_library import find_link_facts, load_names, torch_library
 
 

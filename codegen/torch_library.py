@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from . import names
-from .installed.cache import Cache, content_key, own_sources
-from .installed.exports import callable_helpers, library_identity
-from .installed.locate import TorchInstall
-from .installed.node_structs import NAMESPACE as STRUCTS_NAMESPACE
-from .installed.operators import Operators, load_operators
-from .installed.vocabulary import DECLARING_HEADERS, HELPERS_NAMESPACE, Vocabulary, load_vocabulary
 from .model.helpers import ASK_REQUIRES_GRAD, HELPERS
 from .model.library import Library
 from .model.link_facts import LinkFacts
 from .preconditions import TORCH_TABLE, TORCH_TABLE_NAME
+from .torch_install.cache import Cache, content_key, own_sources
+from .torch_install.exports import callable_helpers, library_identity
+from .torch_install.locate import TorchInstall
+from .torch_install.node_structs import NAMESPACE as STRUCTS_NAMESPACE
+from .torch_install.operators import Operators, load_operators
+from .torch_install.vocabulary import DECLARING_HEADERS, HELPERS_NAMESPACE, Vocabulary, load_vocabulary
 
 
 def torch_library(install: TorchInstall, operators: Operators, link_facts: LinkFacts) -> Library:
@@ -47,7 +47,7 @@ def load_names(install: TorchInstall, cache: Cache) -> tuple[Operators, Vocabula
         install.helpers_header,
         *headers,
         install.torchgen / "model.py",
-        *own_sources("installed", "parse"),
+        *own_sources("torch_install", "parse"),
     )
     return cache.fetch("vocabulary", key, make)
 
@@ -56,7 +56,9 @@ def find_link_facts(install: TorchInstall, vocabulary: Vocabulary, cache: Cache 
     """Which functions of formulas exist, and which of them link."""
     cache = cache or Cache()
     key = content_key(
-        library_identity(install.cpu_library), install.helpers_header, *own_sources("installed/exports.py")
+        library_identity(install.cpu_library),
+        install.helpers_header,
+        *own_sources("torch_install/exports.py"),
     )
     exported = cache.fetch("exports", key, lambda: callable_helpers(install))
     return LinkFacts(_helper_names(vocabulary), exported | frozenset(HELPERS))

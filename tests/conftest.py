@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.locate import TorchInstall, locate_torch
+from codegen.torch_install.locate import TorchInstall, locate_torch
 
 pytest_plugins = ["tests.oracle.plugin"]
 """Only here, because in a folder's conftest it would come too late for a run with several workers."""

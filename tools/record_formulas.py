@@ -14,13 +14,13 @@ if __name__ == "__main__":
 
 from codegen.check import check_entries
 from codegen.check.compiled import digests
-from codegen.installed.compiled_formulas import FOLDER, is_edited
-from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
-from codegen.installed.operators import load_operators
-from codegen.installed.vocabulary import load_vocabulary
 from codegen.parse.report import Report
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import read_source
+from codegen.torch_install.compiled_formulas import FOLDER, is_edited
+from codegen.torch_install.locate import TorchInstall, TorchNotFoundError, locate_torch
+from codegen.torch_install.operators import load_operators
+from codegen.torch_install.vocabulary import load_vocabulary
 
 
 def record(install: TorchInstall) -> list[str]:

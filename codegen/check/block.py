@@ -7,8 +7,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ..installed.operators import Operator
-from ..installed.vocabulary import Vocabulary
 from ..parse.expression import Name
 from ..parse.formula import Formula, FormulaSyntaxError, parse_formula
 from ..parse.nearest import did_you_mean, quoted
@@ -18,6 +16,8 @@ from ..parse.span import SourceText, Span
 from ..parse.yaml_source import DISPATCH, NAME, OUTPUT_DIFFERENTIABILITY, RawDispatch, RawFormula
 from ..resolve.formula import resolve_formula, values_of
 from ..resolve.records import ResolvedFormula, Saved
+from ..torch_install.operators import Operator
+from ..torch_install.vocabulary import Vocabulary
 from .lookup import describe_scope
 
 NON_DIFFERENTIABLE = "non_differentiable"

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..installed.compiled_formulas import (
+from ..model.link_facts import LinkFacts
+from ..model.mode import ZEROS, first_unlinkable
+from ..parse.nearest import quoted
+from ..parse.report import Report
+from ..parse.yaml_source import RawEntry
+from ..torch_install.compiled_formulas import (
     CompiledFormulas,
     differentiability_digest,
     formula_digest,
     input_digest,
     node_digest,
 )
-from ..installed.operators import Operators
-from ..model.link_facts import LinkFacts
-from ..model.mode import ZEROS, first_unlinkable
-from ..parse.nearest import quoted
-from ..parse.report import Report
-from ..parse.yaml_source import RawEntry
+from ..torch_install.operators import Operators
 from .block import Block, GradientRule, Rule
 from .entries import JudgedEntry
 

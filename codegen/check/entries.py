@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..installed.operators import Operator, Operators
-from ..installed.vocabulary import Vocabulary
 from ..parse.nearest import did_you_mean, quoted
 from ..parse.report import Report, processing
 from ..parse.span import SourceText, Span
@@ -15,6 +13,8 @@ from ..parse.yaml_source import DEFAULT_KEY, DISPATCH, RawDifferentiability, Raw
 from ..parse.yaml_tree import Node, ScalarNode
 from ..resolve.outputs import differentiable_results
 from ..resolve.records import EntryFormulas, KeyFormulas
+from ..torch_install.operators import Operator, Operators
+from ..torch_install.vocabulary import Vocabulary
 from .block import OPTION_KEYS, Block, arguments_of, counted, forward_names, parse_checked, read_block
 from .formulas import check_rule, check_vocabulary
 from .forward import check_automatic, is_automatic

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..installed.vocabulary import Vocabulary, candidates
 from ..parse.expression import Literal, Unary
 from ..parse.formula import CallUse, Formula, MethodUse, NameUse
 from ..parse.nearest import did_you_mean, did_you_mean_one_of
 from ..parse.report import Report
+from ..torch_install.vocabulary import Vocabulary, candidates
 from .block import Rule, misspelt_rule
 from .scope import Scope
 

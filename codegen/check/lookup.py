@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ..installed.operators import Operator, Operators
 from ..parse.nearest import did_you_mean_one_of, nearest_name, quoted
 from ..parse.report import Report
 from ..parse.schema import Schema, SchemaSyntaxError, operator_name, parse_schema
 from ..parse.span import SourceText, Span
+from ..torch_install.operators import Operator, Operators
 
 RESERVED_ARGUMENTS = frozenset({"grad_input_mask", "result", "retain_variables"})
 """Names that mean something else in every formula, so no argument may have them."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..installed.vocabulary import Vocabulary
 from ..parse.formula import NameUse
 from ..parse.nearest import did_you_mean, quoted
+from ..torch_install.vocabulary import Vocabulary
 from .block import Block, counted
 from .lookup import describe_outputs
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .. import names
-from ..installed.node_structs import NodeStruct
+from ..torch_install.node_structs import NodeStruct
 from .node import Model, NodeSpec
 
 BASES = ("TraceableFunction", "Node")

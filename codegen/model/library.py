@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..installed.operators import Operators
+from ..torch_install.operators import Operators
 from .helpers import Helper
 from .link_facts import LinkFacts
 

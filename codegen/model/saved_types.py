@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 _ANNOTATIONS = {
     "Tensor": "Tensor",
     "bool": "bool",

@@ -157,6 +157,20 @@ void Preconditions::gradient_sizes(const variable_list& grads, size_t position, 
                     name, "' gives, ", at::IntArrayRef(*expected), ", got ", at::IntArrayRef(*actual));
 }
 
+namespace {
+
+// The tensor, if there, has memory for all its elements one behind the other, even where they do not lie so.
+void check_memory_in_order(const char* node, NamedTensor argument) {
+  const at::Tensor& tensor = argument.tensor;
+  if (!has_memory(tensor) || tensor.is_contiguous()) return;
+  const auto held = static_cast<int64_t>(tensor.storage().nbytes()) / tensor.element_size();
+  TORCH_CHECK_VALUE(tensor.storage_offset() + tensor.numel() <= held, node, ": '", argument.name,
+                    "' must have memory for its ", tensor.numel(), " elements one behind the other, got strides ",
+                    tensor.strides());
+}
+
+}  // namespace
+
 void Preconditions::batch_norm(const variable_list& grads, bool training, NamedTensor input,
                                std::initializer_list<NamedTensor> parameters,
                                std::initializer_list<NamedTensor> of_batch,
@@ -175,17 +189,7 @@ void Preconditions::batch_norm(const variable_list& grads, bool training, NamedT
   element_count((*sizes)[1], running);
   if (training) element_count((*sizes)[1], of_batch);
   // torch's kernel for channels that lie together takes the parameters for contiguous ones.
-  memory_in_order(parameters);
-}
-
-void Preconditions::memory_in_order(std::initializer_list<NamedTensor> tensors) const {
-  for (const auto& one : tensors) {
-    if (!has_memory(one.tensor) || one.tensor.is_contiguous()) continue;
-    const auto held = static_cast<int64_t>(one.tensor.storage().nbytes()) / one.tensor.element_size();
-    TORCH_CHECK_VALUE(one.tensor.storage_offset() + one.tensor.numel() <= held, node_, ": '", one.name,
-                      "' must have memory for its ", one.tensor.numel(), " elements one behind the other, got strides ",
-                      one.tensor.strides());
-  }
+  for (const NamedTensor& one : parameters) check_memory_in_order(node_, one);
 }
 
 void Preconditions::element_count(const c10::SymInt& count, std::initializer_list<NamedTensor> tensors) const {

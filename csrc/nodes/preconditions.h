@@ -101,8 +101,6 @@ class Preconditions {
   void batch_norm(const variable_list& grads, bool training, NamedTensor input,
                   std::initializer_list<NamedTensor> parameters, std::initializer_list<NamedTensor> of_batch,
                   std::initializer_list<NamedTensor> running) const;
-  // Each tensor, if there, has memory for all its elements one behind the other, even where they do not lie so.
-  void memory_in_order(std::initializer_list<NamedTensor> tensors) const;
   // Each tensor, if there, has `count` elements.
   void element_count(const c10::SymInt& count, std::initializer_list<NamedTensor> tensors) const;
   // `input` ends with the sizes `shape`; the `statistics`, if there, hold one value for each of its other positions,

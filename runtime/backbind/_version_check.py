@@ -29,7 +29,7 @@ def require_torch(built_for: str) -> None:
     if installed == wanted:
         return
     # The generator is needed only here, and takes time to import.
-    from backbind.codegen.installed.locate import is_supported
+    from backbind.codegen.torch_install.locate import is_supported
 
     ways = [f"put that torch back: '{sys.executable} -m pip install torch=={wanted}'"]
     if is_supported(installed):

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from codegen.check import check_entries
-from codegen.installed.cache import Cache
-from codegen.installed.locate import TorchInstall, locate_torch
-from codegen.installed.operators import Operators, load_operators
-from codegen.installed.vocabulary import Vocabulary, load_vocabulary
 from codegen.model.node import Model
 from codegen.parse.report import Report
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import decode_source
 from codegen.pipeline import Settings, Timings, load_model, render
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.locate import TorchInstall, locate_torch
+from codegen.torch_install.operators import Operators, load_operators
+from codegen.torch_install.vocabulary import Vocabulary, load_vocabulary
 from tools.regen_support.options import Options
 from tools.regen_support.other_torch import unpack_torch
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.locate import TorchInstall
 from codegen.output import list_files
+from codegen.torch_install.locate import TorchInstall
 
 REGEN = Path(__file__).parents[2] / "tools" / "regen.py"
 

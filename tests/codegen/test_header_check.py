@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.cache import Cache
-from codegen.installed.locate import TorchInstall
-from codegen.installed.node_structs import (
+from codegen.model.header_check import HeaderMismatchError, differences, expected_fields, require_equal
+from codegen.model.node import Model, NodeSpec
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.node_structs import (
     HeaderUnreadableError,
     LibclangMissingError,
     NodeStruct,
@@ -21,8 +23,6 @@ from codegen.installed.node_structs import (
     plain_type,
     read_node_structs,
 )
-from codegen.model.header_check import HeaderMismatchError, differences, expected_fields, require_equal
-from codegen.model.node import Model, NodeSpec
 
 Structs = dict[str, NodeStruct]
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from codegen.installed.cache import Cache
-from codegen.installed.locate import TorchInstall
-from codegen.installed.node_structs import NodeStructsRun
 from codegen.model.difference import compare_models
 from codegen.model.header_check import differences
 from codegen.model.node import Mode, Model
 from codegen.pipeline import Settings, Timings, load_model, render
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.node_structs import NodeStructsRun
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from backbind import _C
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from codegen.installed.locate import TorchInstall
+from codegen.torch_install.locate import TorchInstall
 from tests.conftest import REPOSITORY
 
 _HEADER = REPOSITORY / "csrc" / "torch_private.h"

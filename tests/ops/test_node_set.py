@@ -5,10 +5,10 @@ from __future__ import annotations
 import backbind
 import pytest
 
-from codegen.installed.locate import TorchInstall
 from codegen.model.node import Model
 from codegen.model.saved_types import SAVED_TYPES
 from codegen.pipeline import Settings, Timings, load_model
+from codegen.torch_install.locate import TorchInstall
 from tests.ops.node_set import NODE_SET, NodeCase, all_same_bits
 
 

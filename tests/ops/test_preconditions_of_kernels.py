@@ -314,11 +314,14 @@ ROWS = (
         x(2, 6, 4),
         "'result1' must have the sizes [2, 6, 5] or more in the last dimension, got [2, 6, 4]",
     ),
-    Row(
-        lambda: sparse_product("amax"),
-        "result1",
-        z(0),
-        "'grads' and 'result1' must have the same sizes, got [2, 4] and [0]",
+    *(
+        Row(
+            lambda reduce=reduce: sparse_product(reduce),  # type: ignore[misc]
+            "result1",
+            z(0),
+            "'grads' and 'result1' must have the same sizes, got [2, 4] and [0]",
+        )
+        for reduce in ("amax", "amin", "max", "min")
     ),
     Row(
         lambda: sparse_product("amin"),

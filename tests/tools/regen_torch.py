@@ -8,7 +8,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.installed.locate import TorchInstall
+from codegen.torch_install.locate import TorchInstall
 
 
 @dataclass(frozen=True)

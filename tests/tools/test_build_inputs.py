@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.compiled_formulas import hash_of_derivatives
+from codegen.torch_install.compiled_formulas import hash_of_derivatives
 from tools.build_support.cuda import DEFAULT_ARCHITECTURES, architecture_options, find_toolkit
 from tools.build_support.errors import BuildError
 from tools.build_support.flags import choose_flags

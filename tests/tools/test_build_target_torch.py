@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
+from codegen.torch_install.locate import TorchInstall, TorchNotFoundError, locate_torch
 from tools.build_support import target_torch
 from tools.build_support.torch_facts import installed_torch
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.locate import TorchInstall
-from codegen.installed.vocabulary import DECLARING_HEADERS
 from codegen.output import list_files
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.vocabulary import DECLARING_HEADERS
 from tests.tools.regen_torch import ChangeableTorch, copy_torch
 from tools import regen as regen_tool
 from tools.regen_support.options import ROOT

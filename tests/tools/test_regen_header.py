@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed.locate import TorchInstall
+from codegen.torch_install.locate import TorchInstall
 from tests.tools.regen_torch import copy_torch
 from tools.regen_support.options import ROOT
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from codegen.installed.locate import TorchInstall, locate_torch
+from codegen.torch_install.locate import TorchInstall, locate_torch
 from tools.build_support.configure import Build, configure
 from tools.build_support.flags import python_include
 from tools.build_support.options import REPOSITORY, BuildOptions, Environment, job_count

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codegen.installed.compiled_formulas import hash_of_derivatives
+from codegen.torch_install.compiled_formulas import hash_of_derivatives
 from tools.build_support.errors import BuildError
 from tools.build_support.target_torch import find_torch
 from tools.build_support.torch_facts import TorchFacts

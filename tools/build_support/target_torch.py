@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
-from codegen.installed.locate import TorchInstall, TorchNotFoundError, is_supported, locate_torch
+from codegen.torch_install.locate import TorchInstall, TorchNotFoundError, is_supported, locate_torch
 
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements" / "build.txt"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from codegen.installed.cache import content_key
-from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
 from codegen.output import MANIFEST, apply_changes, depfile, list_files
+from codegen.torch_install.cache import content_key
+from codegen.torch_install.locate import TorchInstall, TorchNotFoundError, locate_torch
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.messages import (
     Progress,

@@ -9,17 +9,17 @@ from pathlib import Path
 import jinja2
 import yaml
 
-from codegen.installed.cache import Cache
-from codegen.installed.exports import SymbolsUnreadableError
-from codegen.installed.locate import TorchInstall
-from codegen.installed.node_structs import HeaderUnreadableError, LibclangMissingError, NodeStructsRun
-from codegen.installed.operators import BrokenInstallError
-from codegen.installed.vocabulary import DECLARING_HEADERS
 from codegen.model.header_check import HeaderMismatchError, require_equal
 from codegen.model.node import Mode, Model
 from codegen.output import find_changes
 from codegen.pipeline import BadDerivativesError, Settings, Timings, load_model, render
 from codegen.preconditions import TORCH_TABLE
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.exports import SymbolsUnreadableError
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.node_structs import HeaderUnreadableError, LibclangMissingError, NodeStructsRun
+from codegen.torch_install.operators import BrokenInstallError
+from codegen.torch_install.vocabulary import DECLARING_HEADERS
 from tools.regen_support.errors import BadInputError
 from tools.regen_support.options import ROOT, Options
 from tools.regen_support.outcome import EQUAL, NO_LIBCLANG, NOT_ASKED, Outcome

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from codegen.installed.locate import TorchInstall, TorchNotFoundError, locate_torch
+from codegen.torch_install.locate import TorchInstall, TorchNotFoundError, locate_torch
 from tools.regen_support.errors import BadInputError
 
 

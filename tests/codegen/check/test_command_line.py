@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from codegen import __main__ as command_line
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import Operators
-from codegen.installed.vocabulary import Vocabulary
 from codegen.parse.report import InternalError
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import Operators
+from codegen.torch_install.vocabulary import Vocabulary
 
 from ..conftest import CASES
 

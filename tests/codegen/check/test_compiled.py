@@ -10,16 +10,16 @@ import pytest
 
 from codegen.check import JudgedEntry, check_compiled, check_entries
 from codegen.check.compiled import digests, first_blocked
-from codegen.installed.cache import Cache
-from codegen.installed.compiled_formulas import CompiledFormulas, is_edited, load_compiled_formulas
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import Operators
-from codegen.installed.vocabulary import Vocabulary
 from codegen.model.link_facts import LinkFacts
 from codegen.model.node import Mode, Model
 from codegen.parse.report import Report
 from codegen.parse.span import SourceFile
 from codegen.parse.yaml_source import parse_entries
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.compiled_formulas import CompiledFormulas, is_edited, load_compiled_formulas
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import Operators
+from codegen.torch_install.vocabulary import Vocabulary
 from codegen.torch_library import find_link_facts
 
 Judge = Callable[[str], tuple[JudgedEntry, ...]]

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import read_operators
 from codegen.parse.report import Report
 from codegen.parse.yaml_tree import decode_source
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import read_operators
 
 from ..conftest import CASES, Judge
 

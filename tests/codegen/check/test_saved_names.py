@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from codegen.check import check_entries
-from codegen.installed.operators import Operator, Operators
-from codegen.installed.vocabulary import Vocabulary
 from codegen.parse.report import Report
 from codegen.parse.schema import parse_schema
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import decode_source
+from codegen.torch_install.operators import Operator, Operators
+from codegen.torch_install.vocabulary import Vocabulary
 
 SCHEMA = "f(Tensor self, Tensor other, int self_dim) -> Tensor"
 

@@ -6,12 +6,12 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.check import check_entries
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import Operators, load_operators
-from codegen.installed.vocabulary import Vocabulary, load_vocabulary
 from codegen.parse.report import Report
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import read_source
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import Operators, load_operators
+from codegen.torch_install.vocabulary import Vocabulary, load_vocabulary
 
 from ..resolve.torchgen_oracle import nodes_by_torchgen
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from codegen.installed.cpp_declarations import find_declarations
-from codegen.installed.exports import callable_helpers
-from codegen.installed.locate import TorchInstall
-from codegen.installed.vocabulary import HELPERS_NAMESPACE
 from codegen.model.helpers import HELPERS
+from codegen.torch_install.cpp_declarations import find_declarations
+from codegen.torch_install.exports import callable_helpers
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.vocabulary import HELPERS_NAMESPACE
 from tests.conftest import REPOSITORY
 
 _HEADER = REPOSITORY / "csrc" / "formulas" / "formulas.h"

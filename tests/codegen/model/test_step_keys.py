@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import load_operators
 from codegen.model.library import Library
 from codegen.model.link_facts import NOTHING_LINKS
 from codegen.model.node import Formula, StepKeys
 from codegen.model.step_keys import step_keys
 from codegen.parse.formula import parse_formula
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import load_operators
 from codegen.torch_library import torch_library
 
 ALL, BELOW_AUTOGRAD, BELOW_AD_INPLACE_OR_VIEW = (

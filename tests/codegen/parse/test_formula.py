@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.installed.locate import TorchInstall
 from codegen.parse.expression import (
     Binary,
     Braces,
@@ -33,6 +32,7 @@ from codegen.parse.report import Report
 from codegen.parse.span import SourceFile, Span
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import read_source
+from codegen.torch_install.locate import TorchInstall
 
 
 def shape(node: Expression) -> Any:

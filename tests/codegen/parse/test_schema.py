@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import Operators
 from codegen.parse.schema import SchemaSyntaxError, parse_schema
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import Operators
 
 
 @pytest.fixture(scope="module")

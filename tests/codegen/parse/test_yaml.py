@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.installed.locate import TorchInstall
 from codegen.parse.report import Report
 from codegen.parse.span import SourceFile
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import MappingNode, Node, ScalarNode, decode_source, parse_tree
+from codegen.torch_install.locate import TorchInstall
 
 
 def plain(node: Node | None) -> Any:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from codegen import pipeline, torch_library
-from codegen.installed.cache import Cache
-from codegen.installed.locate import TorchInstall
 from codegen.model.node import Model
 from codegen.parse.report import Report
 from codegen.parse.span import SourceFile
 from codegen.preconditions import TORCH_TABLE, TORCH_TABLE_NAME, add_preconditions
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.locate import TorchInstall
 
 MARK = "# expect:\n"
 FILES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))

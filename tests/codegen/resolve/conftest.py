@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from codegen.check import check_entries
-from codegen.installed.cache import Cache
-from codegen.installed.locate import TorchInstall
 from codegen.parse.report import Report
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import read_source
 from codegen.resolve import resolve_derivatives
 from codegen.resolve.records import Derivatives
+from codegen.torch_install.cache import Cache
+from codegen.torch_install.locate import TorchInstall
 from codegen.torch_library import load_names
 
 Resolve = Callable[[TorchInstall], Derivatives]

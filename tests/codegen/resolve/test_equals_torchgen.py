@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from codegen.installed.locate import TorchInstall
 from codegen.resolve.records import Derivatives, ResolvedNode
+from codegen.torch_install.locate import TorchInstall
 
 from .conftest import Resolve
 from .torchgen_oracle import nodes_by_torchgen, one_line

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from codegen.check import check_entries
-from codegen.installed.operators import Operators
-from codegen.installed.vocabulary import Vocabulary
 from codegen.parse.report import Report
 from codegen.parse.yaml_source import parse_entries
 from codegen.parse.yaml_tree import decode_source
 from codegen.resolve import resolve_derivatives
 from codegen.resolve.records import Derivatives
+from codegen.torch_install.operators import Operators
+from codegen.torch_install.vocabulary import Vocabulary
 
 
 def resolve(text: str, operators: Operators, vocabulary: Vocabulary) -> tuple[Derivatives, str]:

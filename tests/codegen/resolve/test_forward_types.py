@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.installed.locate import TorchInstall
-from codegen.installed.operators import Operators
 from codegen.model.saved_types import SAVED_TYPES, saved_type_of
 from codegen.resolve.formula import values_of
 from codegen.resolve.forward_types import ARGUMENT_TYPES, RESULT_TYPES, forward_type
 from codegen.resolve.records import Value
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.operators import Operators
 
 
 def test_types_of_every_operator(operators: Operators, installed_torch: TorchInstall) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from codegen.installed.locate import TorchInstall
+from codegen.torch_install.locate import TorchInstall
 
 Nodes = dict[str, dict[str, Any]]
 

@@ -51,7 +51,7 @@ class NodeStructsRun(KeptRun[dict[str, NodeStruct]]):
         super().__init__(
             cache,
             "node-structs",
-            content_key(install.functions_header, *own_sources("installed/node_structs.py")),
+            content_key(install.functions_header, *own_sources("torch_install/node_structs.py")),
             start=lambda: Background("node_structs", "read_plain", arguments),
             from_plain=lambda plain: {name: NodeStruct(base, dict(fields)) for name, base, fields in plain},
         )

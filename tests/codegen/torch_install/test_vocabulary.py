@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from codegen.installed.cpp_declarations import find_declarations
-from codegen.installed.locate import TorchInstall
-from codegen.installed.vocabulary import Vocabulary, read_dispatch_keys
+from codegen.torch_install.cpp_declarations import find_declarations
+from codegen.torch_install.locate import TorchInstall
+from codegen.torch_install.vocabulary import Vocabulary, read_dispatch_keys
 
 HEADER = """
 #pragma once

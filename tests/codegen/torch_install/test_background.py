@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.installed import background
-from codegen.installed.background import Background, BackgroundError
+from codegen.torch_install import background
+from codegen.torch_install.background import Background, BackgroundError
 
 MODULE = '''
 """Functions to be called in another process."""
@@ -35,7 +35,7 @@ def sleep():
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module that the other process imports beside ours."""
     packages = tmp_path / "packages"
-    installed = packages / "codegen" / "installed"
+    installed = packages / "codegen" / "torch_install"
     installed.mkdir(parents=True)
     for folder in (packages / "codegen", installed):
         (folder / "__init__.py").touch()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codegen.installed.cache import Cache, content_key, keep_file, own_sources
+from codegen.torch_install.cache import Cache, content_key, keep_file, own_sources
 
 
 def never() -> str:

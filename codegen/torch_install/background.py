@@ -22,7 +22,7 @@ import sys
 packages, module, function, *arguments = sys.argv[1:]
 # Last, because an installed backbind has modules with the names of others.
 sys.path.append(packages)
-from codegen.installed.background import answer
+from codegen.torch_install.background import answer
 answer(module, function, arguments)
 """
 
