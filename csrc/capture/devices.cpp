@@ -19,7 +19,9 @@ bool has_further_devices() {
   const auto accelerator = at::getAccelerator();
   for (int i = 0; i < c10::COMPILE_TIME_MAX_DEVICE_TYPES; ++i) {
     const auto type = static_cast<c10::DeviceType>(i);
-    if (!is_run_by_caller(type) && accelerator != type && c10::impl::hasDeviceGuardImpl(type)) return true;
+    if (is_run_by_caller(type) || accelerator == type || !c10::impl::hasDeviceGuardImpl(type)) continue;
+    // The lazy device is always known, and has devices once somebody has started its backend.
+    if (c10::impl::getDeviceGuardImpl(type)->deviceCount() > 0) return true;
   }
   return false;
 }

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.compiled import compile_library, folder_of_run
+from tests.processes import run_python
 from tests.replay.differential import Run, assert_same_as_eager
 
 SOURCES = Path(__file__).with_name("fake_device")
@@ -39,6 +40,31 @@ def test_a_backward_on_another_device_is_the_engines_from_the_start(
     for name, outcome in seen["captured"].items():
         assert outcome.pop("result") == seen["eager"][name]
         assert outcome == (CAPTURED if name == "cpu" else LEFT), name
+
+
+LAZY = """
+import torch
+import torch._lazy.ts_backend
+import backbind
+
+def captured(device):
+    x = torch.ones(3, requires_grad=True, device=device)
+    with backbind.capture() as session:
+        x.exp().sum().backward()
+    assert torch.equal(x.grad.cpu(), torch.ones(3).exp())
+    return [session.stats.captures, session.stats.replays, dict(session.stats.fallback_reasons)]
+
+before = captured("cpu")
+torch._lazy.ts_backend.init()
+print([before, captured("lazy"), captured("cpu")])
+"""
+
+
+def test_a_device_that_is_started_later_is_seen() -> None:
+    """torch always knows the lazy device, which has none until its backend is started: in a process of its own."""
+    done = run_python("-W", "ignore", "-c", LAZY)
+    expected = [[1, 0, {}], [0, 0, {"tensors on an accelerator": 1}], [0, 1, {}]]
+    assert done.stdout == f"{expected}\n"
 
 
 def test_tensors_without_memory_are_run_as_those_of_the_cpu_are() -> None:

@@ -60,3 +60,13 @@ def test_the_cpp_of_the_architecture_page_is_what_is_generated() -> None:
     assert quoted, "the page quotes no C++"
     generated = [path.read_text() for path in sorted((ROOT / "generated" / "cpp").glob("*.cpp"))]
     assert [code for code in quoted if not any(code in text for text in generated)] == []
+
+
+def test_the_readme_counts_the_delegates() -> None:
+    coverage = (ROOT / "generated/reference/coverage.md").read_text(encoding="utf-8")
+    counts = {
+        mode: int(count) for mode, count in re.findall(r"^\| (delegate|inline) \| (\d+) \|$", coverage, re.M)
+    }
+    said = re.search(r"\((\d+) of (\d+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert said is not None
+    assert tuple(map(int, said.groups())) == (counts["delegate"], sum(counts.values()))
