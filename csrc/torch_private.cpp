@@ -59,6 +59,18 @@ struct MutexAccess : torch::autograd::Node {
   static constexpr std::mutex torch::autograd::Node::* member() { return &MutexAccess::mutex_; }
 };
 
+struct UnnumberedGraphRoot final : torch::autograd::Node {
+  UnnumberedGraphRoot(torch::autograd::edge_list&& roots, torch::autograd::variable_list&& values)
+      : Node(/*sequence_nr=*/uint64_t{0}, std::move(roots)), gradients(std::move(values)) {
+    for (const at::Tensor& gradient : gradients) add_input_metadata(gradient);
+  }
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& /*inputs*/) override { return gradients; }
+  std::string name() const override { return "torch::autograd::GraphRoot"; }
+
+  const torch::autograd::variable_list gradients;
+};
+
 }  // namespace
 
 at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor) {
@@ -115,7 +127,28 @@ torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::aut
   return future->value().toTensorVector();
 }
 
+c10::intrusive_ptr<torch::autograd::Node> make_graph_root(torch::autograd::edge_list&& roots,
+                                                          variable_list&& gradients) {
+  return c10::make_intrusive<UnnumberedGraphRoot>(std::move(roots), std::move(gradients));
+}
+
+void note_graph(const torch::autograd::Node& graph_root, torch::autograd::GraphTask& task) {
+  std::vector<const torch::autograd::Node*> found{&graph_root};
+  while (!found.empty()) {
+    const torch::autograd::Node* node = found.back();
+    found.pop_back();
+    for (const torch::autograd::Edge& edge : node->next_edges()) {
+      torch::autograd::Node* next = edge.function.get();
+      if (next == nullptr) continue;
+      task.dependencies_[next] += 1;
+      if (task.nodes_in_graph_.insert(next).second) found.push_back(next);
+    }
+  }
+  erase_skipped_graph_root(graph_root, task);
+}
+
 variable_list root_gradients(const torch::autograd::Node& root) {
+  if (const auto* unnumbered = dynamic_cast<const UnnumberedGraphRoot*>(&root)) return unnumbered->gradients;
   return static_cast<const torch::autograd::GraphRoot&>(root).outputs;
 }
 

@@ -41,8 +41,17 @@ void release_dependencies(torch::autograd::GraphTask& task);
 torch::autograd::variable_list run_in_engine(const c10::intrusive_ptr<torch::autograd::Node>& root,
                                              torch::autograd::GraphTask& task);
 
+// A node as the engine's GraphRoot, which leads to the roots of a backward and gives their gradients, but made without
+// using up a sequence number.
+c10::intrusive_ptr<torch::autograd::Node> make_graph_root(torch::autograd::edge_list&& roots,
+                                                          torch::autograd::variable_list&& gradients);
+
+// Fills GraphTask::nodes_in_graph_ and GraphTask::dependencies_ as the engine does before it hands a backward over that
+// runs everything: with all nodes that are reached, and how many edges lead to each.
+void note_graph(const torch::autograd::Node& graph_root, torch::autograd::GraphTask& task);
+
 // The gradients that a backward begins with, from the node that the engine hands over as its root. Uses that this node
-// is a GraphRoot.
+// is a GraphRoot, or made by make_graph_root.
 torch::autograd::variable_list root_gradients(const torch::autograd::Node& root);
 
 // The tensor that SavedVariable::unpack would give (undefined if none was saved), where it lies; or null where unpack

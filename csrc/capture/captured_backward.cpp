@@ -73,6 +73,7 @@ variable_list leave_to_engine(Session& session, const Request& request, Fallback
   process_statistics().update([&](Counts& counts) { is_first = counts.fallbacks[place] == 0; });
   count(session, [&](Counts& counts) { counts.fallbacks[place] += 1; });
   if (is_first) tell_listener("left to the engine", kFallbackReasons[place]);
+  request.note_graph();
   return torch_private::run_in_engine(request.graph_root, request.task);
 }
 

@@ -36,6 +36,8 @@ bool is_run_elsewhere(const Node* node) {
 
 }  // namespace
 
+bool has_other_devices() { return at::getAccelerator().has_value() || has_further_devices(); }
+
 bool touches_accelerator(const Request& request) {
   // The engine asks every node that it reaches for its stream, and notes the caller's streams down where one has any.
   if (!request.task.caller_current_streams_.empty()) return true;

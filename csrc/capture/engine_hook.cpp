@@ -5,6 +5,7 @@
 
 #include "capture/captured_backward.h"
 #include "capture/choice.h"
+#include "capture/direct_entry.h"
 #include "capture/listener.h"
 #include "torch_private.h"
 
@@ -21,6 +22,7 @@ variable_list compiled_autograd(const c10::intrusive_ptr<Node>& graph_root, cons
                                 const edge_list& inputs) {
   // The engine owns the task, and gives it away as const only because its own tracer does not write to it.
   auto& writable = const_cast<GraphTask&>(task);
+  if (continue_direct_entry(*graph_root, writable)) return {};
   torch_private::erase_skipped_graph_root(*graph_root, writable);
   const SessionPtr session = current_session();
   if (session == nullptr) return torch_private::run_in_engine(graph_root, writable);
@@ -30,19 +32,25 @@ variable_list compiled_autograd(const c10::intrusive_ptr<Node>& graph_root, cons
 
 // A child of fork has only the thread that forked, so no other may hold a lock at that moment.
 void guard_forks() {
-  const auto release = [] {
+  static constexpr auto release = [] {
     listener_mutex().unlock();
     process_session_mutex().unlock();
     Statistics::mutex().unlock();
     plans_mutex().unlock();
+    direct_entry_mutex().unlock();
+  };
+  const auto release_in_child = [] {
+    forget_direct_entries_of_parent();
+    release();
   };
   const auto hold = [] {
+    direct_entry_mutex().lock();
     plans_mutex().lock();
     Statistics::mutex().lock();
     process_session_mutex().lock();
     listener_mutex().lock();
   };
-  pthread_atfork(hold, release, release);
+  pthread_atfork(hold, release, release_in_child);
 }
 
 }  // namespace

@@ -71,10 +71,10 @@ bool reduce_grad(at::Tensor& gradient, c10::SymIntArrayRef expected) {
 }
 
 // Whether every gradient is as the engine would leave it; `reduce` may make it so where its sizes are not.
-template <class Reduce>
-bool are_valid(const Node& node, std::span<at::Tensor> gradients, Reduce reduce) {
+template <class Gradient, class Reduce>
+bool are_valid(const torch::autograd::edge_list& edges, std::span<Gradient> gradients, Reduce reduce) {
   for (size_t i = 0; i < gradients.size(); ++i) {
-    const Edge& edge = node.next_edge(i);
+    const Edge& edge = edges[i];
     if (!edge.is_valid() || !gradients[i].defined()) continue;
     const InputMetadata& metadata = edge.function->input_metadata(edge.input_nr);
     if (!has_type(metadata, gradients[i])) return false;
@@ -83,6 +83,8 @@ bool are_valid(const Node& node, std::span<at::Tensor> gradients, Reduce reduce)
   }
   return true;
 }
+
+constexpr auto kNoReduction = [](const at::Tensor&, c10::SymIntArrayRef) { return false; };
 
 void validate_as_engine(Node& node, std::vector<at::Tensor>& gradients) {
   torch::autograd::validate_outputs(node.next_edges(), gradients, [&](const std::string& problem) {
@@ -93,17 +95,20 @@ void validate_as_engine(Node& node, std::vector<at::Tensor>& gradients) {
 }  // namespace
 
 void validate_grads(Node& node, std::vector<at::Tensor>& gradients) {
-  const auto needs_no_reduction = [](const at::Tensor&, c10::SymIntArrayRef) { return false; };
-  if (gradients.size() != node.num_outputs() || !are_valid(node, gradients, needs_no_reduction)) {
+  if (gradients.size() != node.num_outputs() || !are_valid(node.next_edges(), std::span(gradients), kNoReduction)) {
     validate_as_engine(node, gradients);
   }
 }
 
 void validate_grads_below_autograd(Node& node, std::span<at::Tensor> gradients) {
-  if (are_valid(node, gradients, reduce_grad)) return;
+  if (are_valid(node.next_edges(), gradients, reduce_grad)) return;
   std::vector<at::Tensor> movable(std::make_move_iterator(gradients.begin()), std::make_move_iterator(gradients.end()));
   validate_as_engine(node, movable);
   std::move(movable.begin(), movable.end(), gradients.begin());
+}
+
+bool are_valid_grads(const torch::autograd::edge_list& edges, std::span<const at::Tensor> gradients) {
+  return are_valid(edges, gradients, kNoReduction);
 }
 
 at::Tensor validate_grad(const std::optional<at::Tensor>& gradient, c10::SymIntArrayRef sizes,

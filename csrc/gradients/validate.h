@@ -20,6 +20,9 @@ void validate_grads(torch::autograd::Node& node, std::vector<at::Tensor>& gradie
 // The same where no graph is built and nobody watches, for one gradient for each edge.
 void validate_grads_below_autograd(torch::autograd::Node& node, std::span<at::Tensor> gradients);
 
+// Whether these gradients are valid as they are, each for its edge.
+bool are_valid_grads(const torch::autograd::edge_list& edges, std::span<const at::Tensor> gradients);
+
 // In a graph, of one gradient: `gradient` as the engine hands it on, summed over the dimensions along which its value
 // was broadcast, in the dtype (nothing: any) and, where it has no dimensions, on the device that are expected of it
 // (gradients/expected_grad.h). An undefined gradient stays undefined.

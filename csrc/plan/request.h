@@ -3,6 +3,8 @@
 
 #include <torch/csrc/autograd/graph_task.h>
 
+#include "torch_private.h"
+
 namespace backbind {
 
 // What becomes of the gradients of inputs=.
@@ -19,7 +21,15 @@ struct Request {
   // The edges whose gradients are asked for; none where every leaf accumulates.
   const torch::autograd::edge_list& inputs;
   InputGrads input_grads;
+  // Whether nodes_in_graph_ and dependencies_ of the task are filled; null where the engine has done that.
+  bool* has_noted_graph = nullptr;
 
+  // To be called before anything that may ask the task for the graph: foreign code, or the engine.
+  void note_graph() const {
+    if (has_noted_graph == nullptr || *has_noted_graph) return;
+    torch_private::note_graph(*graph_root, task);
+    *has_noted_graph = true;
+  }
   const torch::autograd::edge_list& roots() const { return graph_root->next_edges(); }
   // Whether every node that is reached runs, as in backward() without inputs.
   bool runs_everything() const { return inputs.empty(); }

@@ -1,5 +1,7 @@
 #include "python/capture.h"
 
+#include <torch/csrc/autograd/engine.h>
+
 #include <atomic>
 #include <map>
 #include <string>
@@ -7,8 +9,10 @@
 
 #include "capture/captured_backward.h"
 #include "capture/choice.h"
+#include "capture/direct_entry.h"
 #include "capture/engine_hook.h"
 #include "capture/listener.h"
+#include "nodes/memory.h"
 #include "plan/node_type_name.h"
 #include "python/bridge.h"
 #include "replay/replay.h"
@@ -124,6 +128,27 @@ uint64_t version_of(const State* state) {
   }
 }
 
+// Whether the tensor is one of whom a formula of the engine would see nothing but its numbers.
+bool is_ordinary(PyObject* object) {
+  return is_plain_tensor(object) && has_memory(tensor_of(object)) && tensor_of(object).device().is_cpu();
+}
+
+// The roots of a backward and their gradients; false for anything but ordinary tensors.
+bool read_roots(PyObject* tensors, PyObject* gradients, torch::autograd::edge_list& roots, variable_list& values) {
+  if (!PyTuple_CheckExact(tensors) || !PyTuple_CheckExact(gradients)) return false;
+  const Py_ssize_t count = PyTuple_GET_SIZE(tensors);
+  if (count == 0 || count != PyTuple_GET_SIZE(gradients)) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* tensor = PyTuple_GET_ITEM(tensors, i);
+    PyObject* gradient = PyTuple_GET_ITEM(gradients, i);
+    if (!is_ordinary(tensor) || !is_ordinary(gradient)) return false;
+    roots.push_back(torch::autograd::impl::gradient_edge(tensor_of(tensor)));
+    if (!roots.back().is_valid()) return false;
+    values.push_back(tensor_of(gradient));
+  }
+  return true;
+}
+
 uint64_t context_version() { return version_of(PyGILState_GetThisThreadState()); }
 
 SessionPtr session_of_context() {
@@ -189,6 +214,36 @@ PyObject* install_engine_hook(PyObject* /*module*/, PyObject* /*unused*/) {
       backbind::install_engine_hook();
     }
     Py_RETURN_NONE;
+  });
+}
+
+PyObject* set_engine_hook_is_ours(PyObject* /*module*/, PyObject* is_ours) {
+  return guarded([&]() -> PyObject* {
+    const bool value = is_ours == Py_True;
+    {
+      // Backwards of other threads that are waited for may want the GIL.
+      const GilReleased released;
+      backbind::set_engine_hook_is_ours(value);
+    }
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* run_backward(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK_TYPE(count == 3, "run_backward() takes tensors, gradients and keep_graph, got ", count, " arguments");
+    torch::autograd::edge_list roots;
+    variable_list gradients;
+    if (!PyBool_Check(arguments[2]) || !read_roots(arguments[0], arguments[1], roots, gradients)) Py_RETURN_FALSE;
+    const bool keep_graph = arguments[2] == Py_True;
+    // In a child of fork torch makes its engine anew when it is first asked for it, and wants the GIL for that.
+    torch::autograd::Engine::get_default_engine();
+    bool has_run = false;
+    {
+      const GilReleased released;
+      has_run = run_backward_directly(std::move(roots), std::move(gradients), keep_graph);
+    }
+    return PyBool_FromLong(has_run);
   });
 }
 

@@ -13,6 +13,8 @@ PyObject* set_context_lookup(PyObject* module, PyObject* callable);
 PyObject* set_process_session(PyObject* module, PyObject* session);
 PyObject* is_capturing(PyObject* module, PyObject* unused);
 PyObject* install_engine_hook(PyObject* module, PyObject* unused);
+PyObject* set_engine_hook_is_ours(PyObject* module, PyObject* is_ours);
+PyObject* run_backward(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 PyObject* counts_of(PyObject* module, PyObject* session);
 PyObject* clear_plans(PyObject* module, PyObject* unused);
 PyObject* clear_counts(PyObject* module, PyObject* unused);

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar, overload
 
 from backbind import _C
-from backbind._torch_private import install_engine_hook, stock_compiled_autograd_is_active
+from backbind._torch_private import install_engine, install_engine_hook, stock_compiled_autograd_is_active
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -317,7 +317,8 @@ def _install_engine_hook() -> None:
         _logger.info("torch's compiled autograd is active: backwards are left to it")
         return
     try:
-        install_engine_hook(_C.install_engine_hook)
+        install_engine_hook(_C.install_engine_hook, _C.set_engine_hook_is_ours)
+        install_engine(_C.run_backward)
     except RuntimeError as error:
         # Another thread is inside a backward of torch's compiled autograd. This one then runs as eager does.
         _logger.warning("backwards are left to the engine: %s", error)

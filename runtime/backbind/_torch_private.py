@@ -78,9 +78,12 @@ class _SharedHook:
     changes hands. So what goes from off to off leaves it as it is: ours.
     """
 
-    def __init__(self, stock: Callable[..., Any], take: Callable[[], object]) -> None:
+    def __init__(
+        self, stock: Callable[..., Any], take: Callable[[], object], tell: Callable[[bool], object]
+    ) -> None:
         self._stock = stock
         self._take = take
+        self._tell = tell
         self._is_ours = False
         # What torch would tell the next caller that was set before.
         self._dynamic = False
@@ -92,21 +95,27 @@ class _SharedHook:
         Raises:
             RuntimeError: another thread is inside a backward, and torch lets nobody change the hook.
         """
-        self._is_ours = False
+        self._set_is_ours(False)
         self._take()
-        self._is_ours = True
+        self._set_is_ours(True)
+
+    def _set_is_ours(self, is_ours: bool) -> None:
+        self._is_ours = is_ours
+        self._tell(is_ours)
 
     def __call__(self, compiler: object, dynamic: bool) -> tuple[object, bool]:
         """What torch calls with a compiler, or with None to switch compiled autograd off; gives what was set before."""
         before, self._dynamic = self._dynamic, dynamic
         if compiler is None and self._is_ours:
             return None, before
+        was_ours = self._is_ours
+        self._set_is_ours(False)
         try:
             previous, _ = self._stock(compiler, dynamic)
         except BaseException:
             self._dynamic = before
+            self._set_is_ours(was_ours)
             raise
-        self._is_ours = False
         if compiler is None:
             self._try_to_take()
         return previous, before
@@ -117,8 +126,46 @@ class _SharedHook:
             self.take()
 
 
-def install_engine_hook(take: Callable[[], object]) -> None:
+class _Engine(torch._C._ImperativeEngine):
+    """The object through which torch runs every backward that Python asks for."""
+
+    def __init__(self, run: Callable[[object, object, object], bool]) -> None:
+        super().__init__()
+        self._run = run
+
+    def run_backward(
+        self,
+        tensors: Any,
+        grad_tensors: Any,
+        keep_graph: bool,
+        create_graph: bool,
+        inputs: Any = (),
+        allow_unreachable: bool = False,
+        accumulate_grad: bool = False,
+    ) -> Any:
+        """As torch's, which runs what ``run`` does not."""
+        is_plain = accumulate_grad is True and create_graph is False and inputs == ()
+        if is_plain and self._run(tensors, grad_tensors, keep_graph):
+            return None
+        return super().run_backward(
+            tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad
+        )
+
+
+def install_engine(run: Callable[[object, object, object], bool]) -> None:
+    """Have ``run`` asked for every backward without inputs and without create_graph: whether it ran it.
+
+    Whoever else has put an engine of their own there keeps it.
+    """
+    variable: Any = torch.autograd.Variable
+    if type(variable._execution_engine) is torch._C._ImperativeEngine:
+        variable._execution_engine = _Engine(run)
+
+
+def install_engine_hook(take: Callable[[], object], tell: Callable[[bool], object]) -> None:
     """Have ``take`` install the engine's hook, now and whenever torch's compiled autograd was switched off.
+
+    ``tell`` is told whenever the hook is another's from now on, and whenever it is ours again.
 
     Raises:
         RuntimeError: as for ``take``.
@@ -127,7 +174,8 @@ def install_engine_hook(take: Callable[[], object]) -> None:
     stock: Any = getattr(space, "set_autograd_compiler", None)
     if stock is None:
         take()
+        tell(True)
         return
     if not isinstance(stock, _SharedHook):
-        stock = space.set_autograd_compiler = _SharedHook(stock, take)
+        stock = space.set_autograd_compiler = _SharedHook(stock, take, tell)
     stock.take()

@@ -207,17 +207,17 @@ CARRIERS: tuple[Carrier, ...] = (
     ),
     Carrier(
         "sym_int_list",
-        "ConvolutionBackward0",
+        "ConvolutionOverrideableBackward0",
         ("padding",),
-        lambda value: aten.convolution(_x(), _x(), None, [1], value, [1], False, [0], 1),
+        lambda value: aten.convolution_overrideable(_x(), _x(), None, [1], value, [1], False, [0], 1),
         lists_of(INT64),
     ),
     Carrier(
         "optional_sym_int_list",
-        "ConvolutionBackward0",
+        "ConvDepthwise2DBackward0",
         ("bias_sym_sizes_opt",),
-        lambda value: aten.convolution(
-            _x(), _x(), None if value is None else _of_shape(value), [1], [0], [1], False, [0], 1
+        lambda value: aten._conv_depthwise2d(
+            _x(), _x(), [1, 1], None if value is None else _of_shape(value), [1, 1], [0, 0], [1, 1]
         ),
         optional(SHAPES),
         given=(optional(lists_of(INT64)),),

@@ -32,6 +32,8 @@ _TESTED = {
     "root_gradients",
     "erase_skipped_graph_root",
     "release_dependencies",
+    "make_graph_root",
+    "note_graph",
     "saved_tensor",
     "has_python_object",
     "kernel_in_table",
@@ -255,6 +257,21 @@ def test_the_order_of_nodes_is_told_until_the_first_has_run(
         loss.backward()
     assert lengths == [3], (
         "the engine no longer takes nodes out of GraphTask::dependencies_ as they run (release_dependencies)"
+    )
+
+
+def test_the_graph_is_noted_as_the_engine_notes_it() -> None:
+    leaf, other = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    middle = leaf.sin()
+    nodes = [middle.grad_fn, other.cos().grad_fn]
+    seen: list[list[bool]] = []
+    middle.register_hook(lambda _: seen.append([torch._C._will_engine_execute_node(one) for one in nodes]))  # type: ignore[arg-type]
+    for surround in (contextlib.nullcontext, backbind.capture):
+        with surround():
+            torch.autograd.backward((middle.sum(), middle.exp().sum()), retain_graph=True)
+    assert seen == [[True, False]] * 2, (
+        "what a backward notes down of its graph is no longer in GraphTask::nodes_in_graph_, or not all nodes that its "
+        "roots lead to (note_graph, make_graph_root)"
     )
 
 
