@@ -16,7 +16,7 @@ if __name__ == "__main__":
 from codegen.command_line import run_command
 from tools.regen_support.actions import run
 from tools.regen_support.errors import BadInputError
-from tools.regen_support.messages import Progress, print_json
+from tools.regen_support.messages import Progress, print_json, print_text
 from tools.regen_support.options import parse_options
 
 BAD_INPUT = 2
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         if options.as_json:
             print_json({"error": str(error)})
         else:
-            print(f"regen.py: {error}", file=sys.stderr)
+            print_text(f"regen.py: {error}", file=sys.stderr)
         return BAD_INPUT
     except Exception:
         # Python's own exit code for this is 1, which would read as "stale".

@@ -16,6 +16,7 @@ from tools.regen_support.messages import (
     describe_changes,
     note_on_header,
     print_json,
+    print_text,
     shown,
 )
 from tools.regen_support.only import excerpts
@@ -80,7 +81,7 @@ def _diff(options: Options, install: TorchInstall, progress: Progress) -> int:
     if options.as_json:
         print_json(difference.to_json())
     else:
-        print(describe(difference), end="")
+        print_text(describe(difference).removesuffix("\n"))
     return CLEAN
 
 
@@ -185,4 +186,4 @@ def _print(options: Options, outcome: Outcome, reasons: Mapping[str, Sequence[st
     if options.as_json:
         print_json(data)
     else:
-        print(text)
+        print_text(text)

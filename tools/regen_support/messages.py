@@ -7,9 +7,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from codegen.output import Change, Kind, short_diff
+from codegen.parse.report import escaped
 from tools.regen_support.options import Action, Options
 from tools.regen_support.outcome import NO_LIBCLANG, Outcome
 
@@ -120,6 +121,11 @@ def _change_as_data(change: Change, options: Options, reasons: Mapping[str, Sequ
     if options.action is Action.CHECK:
         data["diff"] = short_diff(change)
     return data
+
+
+def print_text(text: str, file: TextIO | None = None) -> None:
+    """Print lines in which nothing that was read, such as a formula, can do anything to a terminal."""
+    print("\n".join(map(escaped, text.split("\n"))), file=file)
 
 
 def print_json(data: object) -> None:

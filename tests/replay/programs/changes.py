@@ -26,7 +26,10 @@ def _set(value: torch.Tensor) -> None:
 
 
 def _free_and_refill(value: torch.Tensor) -> None:
-    """As those do who give up memory between forward and backward: no version counter sees it."""
+    """As those do who give up memory between forward and backward: no version counter sees it.
+
+    Left freed, eager's own kernels would read memory that is not there.
+    """
     kept = value.detach().clone()
     storage = value.untyped_storage()
     size = storage.nbytes()
