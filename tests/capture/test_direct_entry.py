@@ -269,7 +269,8 @@ def test_threads_that_toggle_torchs_compiled_autograd_disturb_nobody() -> None:
     assert x.grad is not None
 
 
-def test_deep_inside_other_backwards_the_engine_takes_over() -> None:
+@pytest.mark.parametrize("roots", [1, 2])
+def test_deep_inside_other_backwards_the_engine_takes_over(roots: int) -> None:
     """It is then told of the graph that it was not shown."""
 
     class Nested(torch.autograd.Function):
@@ -284,7 +285,8 @@ def test_deep_inside_other_backwards_the_engine_takes_over() -> None:
                 with torch.enable_grad():
                     inner = gradient.detach().requires_grad_()
                     nested: Any = Nested.apply
-                    nested(inner.sin(), ctx.depth - 1).sum().backward()
+                    loss = nested(inner.sin(), ctx.depth - 1).sum()
+                    torch.autograd.backward([loss, inner.exp().sum()][:roots])
                 assert inner.grad is not None
                 gradient = gradient + inner.grad
             return gradient, None
