@@ -79,7 +79,6 @@ class NodeView:
     formulas: tuple[FormulaView, ...]
     formulas_name: str
     step: str
-    has_step: bool
     step_keys: str
     """The class that leaves dispatch keys out meanwhile."""
     step_operators: tuple[str, ...]
@@ -162,12 +161,11 @@ def view_node(node: NodeSpec, library: Library) -> NodeView:
         formulas=tuple(_view_formula(node, formula) for formula in _in_order(node)) if is_inline else (),
         formulas_name=names.formulas(node.name),
         step=names.step(node.name),
-        has_step=node.has_step,
         step_keys=node.step_keys.value,
-        step_operators=node.step_operators if node.has_step else (),
+        step_operators=node.step_operators if is_inline else (),
         step_operators_name=names.step_operators(node.name),
         live_edge_count=" + ".join(_edges_of_inputs(node)),
-        edge_counter=names.edge_count(node.name) if node.has_step and node.has_list_inputs else "",
+        edge_counter=names.edge_count(node.name) if is_inline and node.has_list_inputs else "",
         step_guards=_step_guards(node),
         step_needs=_step_needs(node),
         step_reads=tuple(_step_read(saved) for saved in tensors),
@@ -251,7 +249,7 @@ def _prologue(node: NodeSpec) -> tuple[str, ...]:
         lines.append("const bool any_grad_defined = any_defined(grads);")
     begin = ""
     for one in node.inputs:
-        if any(other.is_list for other in node.inputs):
+        if node.has_list_inputs:
             lines.append(f"[[maybe_unused]] const size_t {one.name}_begin = {begin or '0'};")
         begin = f"{one.name}_begin + {one.size_name or '1'}"
     return tuple(lines)
@@ -322,8 +320,7 @@ def _is_zero_without_gradients(node: NodeSpec, formula: Formula) -> bool:
 
 
 def _slot(node: NodeSpec, position: int) -> str:
-    has_list = any(one.is_list for one in node.inputs)
-    return f"{node.inputs[position].name}_begin" if has_list else str(position)
+    return f"{node.inputs[position].name}_begin" if node.has_list_inputs else str(position)
 
 
 def _place(node: NodeSpec, position: int, value: str) -> str:

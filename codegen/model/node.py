@@ -168,11 +168,6 @@ class NodeSpec:
         return self.origin == "foreach" or any(formula.parsed.uses("i") for formula in self.formulas)
 
     @property
-    def has_step(self) -> bool:
-        """Whether a live node can be run by its formulas."""
-        return self.choice.mode is Mode.INLINE
-
-    @property
     def has_list_inputs(self) -> bool:
         """Whether how many edges a node has depends on lists that its forward was given."""
         return any(one.is_list for one in self.inputs)

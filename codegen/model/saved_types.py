@@ -89,10 +89,13 @@ class SavedType:
     """Whether the field is a SavedVariable (or a vector of them): its name then ends with an underscore."""
     is_list: bool = False
     """Whether the field is a vector of SavedVariables."""
-    has_optional_elements: bool = False
-    """Whether tensors may be missing in the list."""
     has_released_flag: bool = False
     """Whether a flag beside the field tells that it was released; torch never raises that of a list of scalars."""
+
+    @property
+    def has_optional_elements(self) -> bool:
+        """Whether elements may be missing in the list."""
+        return self.components[0].schema.endswith("?[]")
 
     @property
     def parameter(self) -> str:
@@ -143,7 +146,6 @@ SAVED_TYPES: tuple[SavedType, ...] = (
         _one("Tensor?[]"),
         is_tensor=True,
         is_list=True,
-        has_optional_elements=True,
         has_released_flag=True,
     ),
     SavedType("boolean", ("bool",), "bool", "bool", _one("bool"), by_value=True),

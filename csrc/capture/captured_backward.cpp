@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "capture/choice.h"
 #include "capture/devices.h"
 #include "capture/listener.h"
 #include "plan/store.h"
@@ -67,14 +68,18 @@ std::optional<FallbackReason> fallback_reason(const Request& request) {
   return std::nullopt;
 }
 
+variable_list run_in_engine(const Request& request) {
+  request.note_graph();
+  return torch_private::run_in_engine(request.graph_root, request.task);
+}
+
 variable_list leave_to_engine(Session& session, const Request& request, FallbackReason reason) {
   const auto place = static_cast<size_t>(reason);
   bool is_first = false;
   process_statistics().update([&](Counts& counts) { is_first = counts.fallbacks[place] == 0; });
   count(session, [&](Counts& counts) { counts.fallbacks[place] += 1; });
   if (is_first) tell_listener("left to the engine", kFallbackReasons[place]);
-  request.note_graph();
-  return torch_private::run_in_engine(request.graph_root, request.task);
+  return run_in_engine(request);
 }
 
 // The nodes of which nothing more is known than how to call them. A Python function needs the GIL to tell its name, so
@@ -111,8 +116,6 @@ void capture(Session& session, const Request& request, LookUp& found) {
   }
 }
 
-}  // namespace
-
 variable_list run_captured_backward(Session& session, const Request& request) {
   if (const auto reason = fallback_reason(request)) return leave_to_engine(session, request, *reason);
   const Stopwatch stopwatch;
@@ -135,6 +138,13 @@ variable_list run_captured_backward(Session& session, const Request& request) {
     });
   }
   return gradients;
+}
+
+}  // namespace
+
+variable_list run_handed_over(const Request& request) {
+  const SessionPtr session = current_session();
+  return session == nullptr ? run_in_engine(request) : run_captured_backward(*session, request);
 }
 
 void clear_plans() { plans().clear(); }

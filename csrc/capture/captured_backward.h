@@ -8,7 +8,9 @@
 
 namespace backbind {
 
-variable_list run_captured_backward(Session& session, const Request& request);
+// Runs a backward that the engine handed over: in the session of the running context, or in the engine if there is
+// none.
+variable_list run_handed_over(const Request& request);
 
 // Forgets all plans.
 void clear_plans();

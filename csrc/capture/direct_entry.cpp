@@ -130,14 +130,7 @@ bool continue_direct_entry(const Node& graph_root, GraphTask& task) {
       torch_private::make_graph_root(std::move(direct->roots), std::move(direct->gradients));
   bool has_noted_graph = false;
   const edge_list no_inputs;
-  const Request request{root, task, no_inputs, InputGrads::kAccumulated, &has_noted_graph};
-  if (const SessionPtr session = current_session()) {
-    run_captured_backward(*session, request);
-  } else {
-    // Another thread ended it meanwhile.
-    request.note_graph();
-    torch_private::run_in_engine(root, task);
-  }
+  run_handed_over({root, task, no_inputs, InputGrads::kAccumulated, &has_noted_graph});
   return true;
 }
 

@@ -24,10 +24,8 @@ variable_list compiled_autograd(const c10::intrusive_ptr<Node>& graph_root, cons
   auto& writable = const_cast<GraphTask&>(task);
   if (continue_direct_entry(*graph_root, writable)) return {};
   torch_private::erase_skipped_graph_root(*graph_root, writable);
-  const SessionPtr session = current_session();
-  if (session == nullptr) return torch_private::run_in_engine(graph_root, writable);
   const auto input_grads = accumulate_grad ? InputGrads::kAccumulated : InputGrads::kReturned;
-  return run_captured_backward(*session, {graph_root, writable, inputs, input_grads});
+  return run_handed_over({graph_root, writable, inputs, input_grads});
 }
 
 // A child of fork has only the thread that forked, so no other may hold a lock at that moment.

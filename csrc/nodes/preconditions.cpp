@@ -280,9 +280,10 @@ void Preconditions::halved(NamedTensor whole, NamedTensor half, int64_t dim) con
   if (!sizes || !given) return;
   const auto rank = static_cast<int64_t>(sizes->size());
   this->dim("dim", dim, rank);
+  const auto axis = static_cast<size_t>(dim < 0 ? dim + rank : dim);
   std::vector<int64_t> expected = *sizes;
-  if (rank > 0) expected[static_cast<size_t>(dim < 0 ? dim + rank : dim)] /= 2;
-  const bool is_even = rank > 0 && (*sizes)[static_cast<size_t>(dim < 0 ? dim + rank : dim)] % 2 == 0;
+  if (rank > 0) expected[axis] /= 2;
+  const bool is_even = rank > 0 && (*sizes)[axis] % 2 == 0;
   TORCH_CHECK_VALUE(is_even && expected == *given, node_, ": '", half.name, "' must have the sizes of '", whole.name,
                     "', but half as many along dimension ", dim, ", got ", at::IntArrayRef(*given), " and ",
                     at::IntArrayRef(*sizes));

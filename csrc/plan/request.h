@@ -24,11 +24,13 @@ struct Request {
   // Whether nodes_in_graph_ and dependencies_ of the task are filled; null where the engine has done that.
   bool* has_noted_graph = nullptr;
 
-  // To be called before anything that may ask the task for the graph: foreign code, or the engine.
-  void note_graph() const {
-    if (has_noted_graph == nullptr || *has_noted_graph) return;
+  // To be called before anything that may ask the task for the graph: foreign code, or the engine. Returns whether
+  // there was something to do.
+  bool note_graph() const {
+    if (has_noted_graph == nullptr || *has_noted_graph) return false;
     torch_private::note_graph(*graph_root, task);
     *has_noted_graph = true;
+    return true;
   }
   const torch::autograd::edge_list& roots() const { return graph_root->next_edges(); }
   // Whether every node that is reached runs, as in backward() without inputs.

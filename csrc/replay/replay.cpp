@@ -110,8 +110,7 @@ class Replay {
       } else {
         slow_path_.add(step.node_type, *reason);
       }
-      request_.note_graph();
-      if (position > 0) torch_private::release_dependencies(request_.task);
+      if (request_.note_graph() && position > 0) torch_private::release_dependencies(request_.task);
       const torch_private::CurrentNodeGuard current_node(node);
       execute(position, step, node);
       restore_modes();

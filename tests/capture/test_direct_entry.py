@@ -231,10 +231,10 @@ def test_whoever_asks_for_the_graph_is_told_all_of_it(hooked: int, roots: int) -
 def test_one_sequence_number_is_used_up(answers: list[bool]) -> None:
     """As where the engine hands a backward over itself."""
     used: list[int] = []
-    for surround in (backbind.capture, backbind.capture):
+    for _ in range(2):
         loss = _leaf(3).sin().sum()
         before = loss.grad_fn._sequence_nr()  # type: ignore[union-attr]
-        with surround():
+        with backbind.capture():
             loss.backward()
         after = _leaf(3).sin().grad_fn._sequence_nr()  # type: ignore[union-attr]
         used.append(after - before - 1)

@@ -22,7 +22,7 @@ from codegen.model.helpers import ASK_REQUIRES_GRAD, HELPERS
 from codegen.parse.expression import Call, Conditional, Member, Name, walk
 from codegen.parse.formula import parse_formula
 from tests.ops.called_operators import operator_name, outermost, recorded
-from tests.oracle.live_node import input_spans
+from tests.oracle.live_node import edge_flags, input_spans
 
 ORDERS = ("rows", "columns")
 
@@ -149,8 +149,7 @@ def _observe_call(
         # A helper may go other ways here, which must not show in the result. No step runs in grad mode.
         if not torch.is_grad_enabled():
             spans = input_spans(node, operator, saved)
-            flags = [flag for flag, span in zip(wanted, spans, strict=True) for _ in range(span.size)]
-            results.extend(_C.run_step(node, gradients, flags) or ())
+            results.extend(_C.run_step(node, gradients, edge_flags(spans, wanted)) or ())
 
     as_step = recorded(run_step)
     made = [one for one in results if one is not None]

@@ -65,6 +65,11 @@ def input_spans(node: Node, operator: FunctionalOperator, saved: Sequence[object
     return spans
 
 
+def edge_flags(spans: Sequence[InputSpan], needs_input_grad: Sequence[bool]) -> list[bool]:
+    """The flags of inputs, repeated for each edge."""
+    return [flag for flag, span in zip(needs_input_grad, spans, strict=True) for _ in range(span.size)]
+
+
 class EngineRuns:
     """Runs one node in the autograd engine, with any needs_input_grad that ``inputs=`` can ask for."""
 

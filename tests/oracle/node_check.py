@@ -21,7 +21,7 @@ from tests.oracle.gradients import (
     scattered_in_memory,
 )
 from tests.oracle.kinds import kind_of, kind_of_list
-from tests.oracle.live_node import EngineRuns, Gradients, call_directly, input_spans
+from tests.oracle.live_node import EngineRuns, Gradients, call_directly, edge_flags, input_spans
 from tests.oracle.masks import subsets
 from tests.oracle.outcome import Outcome, as_operators_say, outcome_of
 from tests.oracle.steps import Steps
@@ -291,8 +291,7 @@ class NodeCheck:
         watched = [one for one in (*given, *_tensors(self._saved)) if one is not None and is_dense(one)]
         before = [] if Column.STEP in self.columns else [plain_copy(one) for one in watched]
         spans = input_spans(self._node, self._operator, self._saved)
-        wanted = [flag for flag, span in zip(mask, spans, strict=True) for _ in range(span.size)]
-        actual = self._steps.run(given, wanted)
+        actual = self._steps.run(given, edge_flags(spans, mask))
         if any(tensor_difference(old, plain_copy(new)) for old, new in zip(before, watched, strict=False)):
             self._report("step", described, "an argument was written to")
         if actual is not None:
