@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "capture/statistics.h"
 #include "plan/executable.h"
@@ -9,9 +10,9 @@
 namespace backbind {
 
 struct Session {
-  explicit Session(const Backend& runner) : backend(runner) {}
+  explicit Session(BackendPtr runner) : backend(std::move(runner)) {}
 
-  const Backend& backend;
+  const BackendPtr backend;
   Statistics statistics;
 };
 

@@ -34,14 +34,21 @@ variable_list call_post_hooks(torch::autograd::Node& node, variable_list results
   return results;
 }
 
-std::vector<std::string> hook_kinds(torch::autograd::Node& node, bool runs) {
-  std::vector<std::string> kinds;
-  if (!node.tensor_pre_hooks().empty()) kinds.emplace_back("tensor hook");
-  if (!node.retains_grad_hooks().empty()) kinds.emplace_back("retained gradient");
-  if (!node.pre_hooks().empty()) kinds.emplace_back("node pre-hook");
-  if (node.tensor_post_acc_grad_hooks() != nullptr) kinds.emplace_back("post-accumulate-grad hook");
-  if (runs && !node.post_hooks().empty()) kinds.emplace_back("node post-hook");
-  return kinds;
+HookSet::HookSet(torch::autograd::Node& node, bool runs) {
+  add(HookKind::kTensorPre, !node.tensor_pre_hooks().empty());
+  add(HookKind::kRetainsGrad, !node.retains_grad_hooks().empty());
+  if (!runs) return;
+  add(HookKind::kPre, !node.pre_hooks().empty());
+  add(HookKind::kPostAccumulateGrad, node.tensor_post_acc_grad_hooks() != nullptr);
+  add(HookKind::kPost, !node.post_hooks().empty());
+}
+
+std::vector<std::string> HookSet::names() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kHookKinds.size(); ++i) {
+    if (has(static_cast<HookKind>(i))) names.emplace_back(kHookKinds[i]);
+  }
+  return names;
 }
 
 }  // namespace backbind

@@ -4,6 +4,8 @@
 
 #include <torch/csrc/autograd/function.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,9 +32,34 @@ inline bool has_hooks(torch::autograd::Node& node) {
          !node.post_hooks().empty();
 }
 
-// The kinds that it has, in words, in the order in which they are called: "tensor hook", "retained gradient", "node
-// pre-hook", "post-accumulate-grad hook", "node post-hook". `runs` tells whether the node itself runs, or only its
-// incoming gradient is asked for.
-std::vector<std::string> hook_kinds(torch::autograd::Node& node, bool runs);
+// In the order in which they are called.
+enum class HookKind : uint8_t { kTensorPre, kRetainsGrad, kPre, kPostAccumulateGrad, kPost };
+
+// In words, in the order of the enumerators.
+inline constexpr std::array<const char*, 5> kHookKinds = {
+    "tensor hook", "retained gradient", "node pre-hook", "post-accumulate-grad hook", "node post-hook",
+};
+
+// Which kinds of hooks a node has.
+class HookSet {
+ public:
+  // `runs` tells whether the node itself runs, or only its incoming gradient is asked for.
+  HookSet(torch::autograd::Node& node, bool runs);
+
+  bool empty() const { return bits_ == 0; }
+  bool has(HookKind kind) const { return (bits_ >> static_cast<unsigned>(kind) & 1u) != 0; }
+  uint8_t bits() const { return bits_; }
+  bool operator==(const HookSet&) const = default;
+
+  // Those it has, in words.
+  std::vector<std::string> names() const;
+
+ private:
+  void add(HookKind kind, bool is_there) {
+    if (is_there) bits_ |= static_cast<uint8_t>(1u << static_cast<unsigned>(kind));
+  }
+
+  uint8_t bits_ = 0;
+};
 
 }  // namespace backbind

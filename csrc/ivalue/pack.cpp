@@ -28,9 +28,15 @@ void PackWriter::check_not_released(bool released) const {
   TORCH_CHECK(!released, torch::autograd::ERR_BACKWARD_TWICE);
 }
 
+const at::Tensor& PackWriter::unpacked_later() {
+  static const at::Tensor stand_in(
+      c10::make_intrusive<c10::TensorImpl>(c10::DispatchKeySet(), caffe2::TypeMeta::Make<float>(), std::nullopt));
+  return stand_in;
+}
+
 at::Tensor PackWriter::unpacked(const SavedVariable& value) {
   has_unpack_hooks_ |= value.has_hooks();
-  if (value.has_hooks() && unpack_hooks_ == UnpackHooks::kLeave) return {};
+  if (value.has_hooks() && unpack_hooks_ == UnpackHooks::kLeave) return unpacked_later();
   return value.unpack(node_.getptr());
 }
 

@@ -17,7 +17,7 @@ namespace backbind {
 // What is done about a saved tensor that has a hook which unpacks it: a user's code.
 enum class UnpackHooks {
   kCall,
-  kLeave,  // the hook is not called, and an undefined tensor stands for what it would give
+  kLeave,  // the hook is not called, and PackWriter::unpacked_later() stands for what it would give
 };
 
 class PackWriter {
@@ -30,6 +30,9 @@ class PackWriter {
 
   // Whether any saved tensor that was written has such a hook.
   bool has_unpack_hooks() const { return has_unpack_hooks_; }
+
+  // A tensor that is like no other, to be told by its identity. It has no values.
+  static const at::Tensor& unpacked_later();
 
   // Writes which inputs need a gradient. `edges` tells how many edges of the node belong to each input: one, or the
   // length of a list. An input needs a gradient if any of its edges leads somewhere.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "plan/lowering.h"
 #include "plan/plan.h"
@@ -26,9 +28,26 @@ class Executable {
   virtual variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const = 0;
 };
 
+// A backward that was run up to some step: what a backend needs to go on where another one had to stop.
+struct Progress {
+  size_t first_step;
+  // What the input buffers of the steps from there on hold.
+  std::vector<std::pair<InputRef, at::Tensor>> buffers;
+  // What is known of the gradients that were asked for.
+  variable_list returned;
+};
+
+// An executable that can also go on where another one stopped.
+class ResumableExecutable : public Executable {
+ public:
+  // Runs the steps that are left, without the final callbacks.
+  virtual variable_list resume(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path,
+                               Progress progress) const = 0;
+};
+
 using ExecutablePtr = std::shared_ptr<const Executable>;
 
-// What a lowering is made executable by. One object for the process.
+// What a lowering is made executable by. What it makes is kept as long as it lives.
 class Backend {
  public:
   Backend() = default;
@@ -36,8 +55,9 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  virtual ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
-                                const LiveNodes& nodes) const = 0;
+  virtual ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering) const = 0;
 };
+
+using BackendPtr = std::shared_ptr<const Backend>;
 
 }  // namespace backbind

@@ -75,36 +75,52 @@ PlanPtr PlanStore::of_another_depth(const Key& key) const {
   return found == kept_.end() ? nullptr : found->plan;
 }
 
-ExecutablePtr PlanStore::use(const PlanPtr& plan, const Backend& backend, const LiveNodes& nodes) {
+ExecutablePtr PlanStore::Kept::made_by(const BackendPtr& backend) const {
+  for (const auto& [maker, executable] : executables) {
+    if (maker.lock() == backend) return executable;
+  }
+  return nullptr;
+}
+
+void PlanStore::Kept::add(const BackendPtr& backend, ExecutablePtr executable, std::vector<ExecutablePtr>& dropped) {
+  std::erase_if(executables, [&](auto& made) {
+    if (!made.first.expired()) return false;
+    dropped.push_back(std::move(made.second));
+    return true;
+  });
+  if (made_by(backend) == nullptr) executables.emplace_back(backend, std::move(executable));
+}
+
+ExecutablePtr PlanStore::use(const PlanPtr& plan, const BackendPtr& backend) {
   std::shared_ptr<const Lowering> lowering;
   {
     const std::lock_guard lock(mutex_);
     const auto used = std::ranges::find(kept_, plan, &Kept::plan);
     if (used != kept_.end()) {
       std::rotate(kept_.begin(), used, used + 1);
-      const Kept& kept = kept_.front();
-      if (const auto made = kept.executables.find(&backend); made != kept.executables.end()) return made->second;
-      lowering = kept.lowering;
+      if (ExecutablePtr made = kept_.front().made_by(backend)) return made;
+      lowering = kept_.front().lowering;
     }
   }
   // Without the lock: another thread may have evicted the plan, or may be preparing it, too.
   if (lowering == nullptr) lowering = std::make_shared<const Lowering>(*plan);
-  ExecutablePtr executable = backend.prepare(plan, std::move(lowering), nodes);
+  ExecutablePtr executable = backend->prepare(plan, std::move(lowering));
+  std::vector<ExecutablePtr> dropped;  // what a backend made may hold objects of Python, so it goes without the lock
   const std::lock_guard lock(mutex_);
   const auto kept = std::ranges::find(kept_, plan, &Kept::plan);
-  if (kept != kept_.end()) kept->executables.try_emplace(&backend, executable);
+  if (kept != kept_.end()) kept->add(backend, executable, dropped);
   return executable;
 }
 
 // Matching looks at nothing but the live graph and plans that never change, so other threads may go on meanwhile.
-LookUp PlanStore::find(const Request& request, const Backend& backend) {
+LookUp PlanStore::find(const Request& request, const BackendPtr& backend) {
   const Key key(request);
   LookUp found;
   Matcher matcher;
   const auto fits = [&](const PlanPtr& plan, Mismatch& mismatch) {
     if (matcher.match(*plan, request, found.nodes, mismatch)) {
       found.plan = plan;
-      found.executable = use(plan, backend, found.nodes);
+      found.executable = use(plan, backend);
       return true;
     }
     if (!found.difference && is_near(mismatch, *plan)) found.difference = mismatch;
@@ -129,23 +145,25 @@ LookUp PlanStore::find(const Request& request, const Backend& backend) {
   return found;
 }
 
-bool PlanStore::keep(const Request& request, const Backend& backend, PlanPtr plan, LookUp& found) {
+bool PlanStore::keep(const Request& request, const BackendPtr& backend, PlanPtr plan, LookUp& found) {
   const auto lowering = std::make_shared<const Lowering>(*plan);
   found.plan = plan;
-  found.executable = backend.prepare(plan, lowering, found.nodes);
+  found.executable = backend->prepare(plan, lowering);
   const size_t bytes = plan->bytes() + lowering->bytes();
   if (bytes > most_bytes_) return false;
   Kept kept{.key = Key(request),
             .fingerprint = found.fingerprint ? *found.fingerprint : fingerprint(request),
             .plan = std::move(plan),
             .lowering = lowering,
-            .executables = {{&backend, found.executable}},
+            .executables = {{backend, found.executable}},
             .bytes = bytes};
+  std::deque<Kept> evicted;  // goes without the lock, as in use()
   const std::lock_guard lock(mutex_);
   kept_.push_front(std::move(kept));
   bytes_ += bytes;
   while (kept_.size() > most_plans_ || bytes_ > most_bytes_) {
     bytes_ -= kept_.back().bytes;
+    evicted.push_back(std::move(kept_.back()));
     kept_.pop_back();
   }
   return true;
@@ -162,8 +180,9 @@ size_t PlanStore::bytes() const {
 }
 
 void PlanStore::clear() {
+  std::deque<Kept> evicted;  // goes without the lock, as in use()
   const std::lock_guard lock(mutex_);
-  kept_.clear();
+  kept_.swap(evicted);
   bytes_ = 0;
 }
 

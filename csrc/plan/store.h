@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "plan/executable.h"
@@ -42,12 +43,12 @@ class PlanStore {
  public:
   PlanStore(size_t most_plans, size_t most_bytes) : most_plans_(most_plans), most_bytes_(most_bytes) {}
 
-  LookUp find(const Request& request, const Backend& backend);
+  LookUp find(const Request& request, const BackendPtr& backend);
 
   // Prepares the new plan of `request`, for which `found` was found, for the backend, and fills both in there. Keeps
   // them; those that were not used for longest go when there are too many. Returns false, and keeps nothing, where the
   // plan alone is too large.
-  bool keep(const Request& request, const Backend& backend, PlanPtr plan, LookUp& found);
+  bool keep(const Request& request, const BackendPtr& backend, PlanPtr plan, LookUp& found);
 
   size_t size() const;
   size_t bytes() const;
@@ -77,7 +78,12 @@ class PlanStore {
     uint64_t fingerprint;
     PlanPtr plan;
     std::shared_ptr<const Lowering> lowering;
-    std::map<const Backend*, ExecutablePtr> executables;
+    // For backends that still live, in the order in which each was first asked.
+    std::vector<std::pair<std::weak_ptr<const Backend>, ExecutablePtr>> executables;
+
+    ExecutablePtr made_by(const BackendPtr& backend) const;
+    // Drops what was made by backends that are gone into `dropped`.
+    void add(const BackendPtr& backend, ExecutablePtr executable, std::vector<ExecutablePtr>& dropped);
     size_t bytes;
   };
 
@@ -88,7 +94,7 @@ class PlanStore {
   // The plan used last whose key differs in the depth alone, or null.
   PlanPtr of_another_depth(const Key& key) const;
   // Moves the plan to the front. Returns what the backend made of it, now if it had not yet.
-  ExecutablePtr use(const PlanPtr& plan, const Backend& backend, const LiveNodes& nodes);
+  ExecutablePtr use(const PlanPtr& plan, const BackendPtr& backend);
 
   const size_t most_plans_;
   const size_t most_bytes_;

@@ -25,6 +25,11 @@ Owned symbol_to_python(const c10::SymInt& value) { return Owned(py::cast(value).
 
 Owned symbol_to_python(const at::Scalar& value) { return Owned(py::cast(value).release().ptr()); }
 
+c10::SymInt symbol_of(PyObject* object) {
+  TORCH_CHECK_TYPE(PyIndex_Check(object) != 0, "sizes must be ints, got ", Py_TYPE(object)->tp_name);
+  return py::cast<c10::SymInt>(py::handle(object));
+}
+
 c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object) {
   if (torch::autograd::THPCppFunction_Check(object)) {
     return reinterpret_cast<torch::autograd::THPCppFunction*>(object)->cdata;
@@ -34,9 +39,19 @@ c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object) {
   TORCH_CHECK_TYPE(false, "expected an autograd node (as in tensor.grad_fn), got ", Py_TYPE(object)->tp_name);
 }
 
+Owned python_node(const c10::intrusive_ptr<torch::autograd::Node>& node) {
+  return checked(torch::autograd::functionToPyObject(node));
+}
+
+void throw_python_error() {
+  python_error error;
+  error.persist();
+  throw error;
+}
+
 bool is_python_function(torch::autograd::Node& node) {
   // torch exports no type information of PyNode.
-  const Owned object = checked(torch::autograd::functionToPyObject(node.getptr()));
+  const Owned object = python_node(node.getptr());
   return THPFunction_Check(object.get());
 }
 

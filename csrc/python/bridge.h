@@ -28,11 +28,17 @@ Owned tensor_to_python(const at::Tensor& tensor);
 Owned symbol_to_python(const c10::SymInt& value);
 Owned symbol_to_python(const at::Scalar& value);
 
+// The size in a torch.SymInt, or in anything that is a symbol or an index. Throws TypeError for anything else.
+c10::SymInt symbol_of(PyObject* object);
+
 // The node behind a Python object (`tensor.grad_fn`), or null for the object of a Python autograd.Function, which has
 // no C++ binding.
 //
 // Throws TypeError for anything that is not a node.
 c10::intrusive_ptr<torch::autograd::Node> node_of(PyObject* object);
+
+// The object of a node in Python, as in tensor.grad_fn.
+Owned python_node(const c10::intrusive_ptr<torch::autograd::Node>& node);
 
 // Whether a node is that of a Python autograd.Function.
 bool is_python_function(torch::autograd::Node& node);
@@ -40,6 +46,9 @@ bool is_python_function(torch::autograd::Node& node);
 // Runs `body(context)` as torch's own bindings run: C++ exceptions become Python exceptions and a null result, C++
 // warnings become Python warnings.
 PyObject* run_guarded(PyObject* (*body)(void*), void* context);
+
+// Throws the Python exception that is set, so that it goes through code that may not hold the GIL.
+[[noreturn]] void throw_python_error();
 
 // The same for a callable.
 template <class Body>

@@ -15,6 +15,8 @@
 #include "nodes/memory.h"
 #include "plan/node_type_name.h"
 #include "python/bridge.h"
+#include "python/graph_compiler.h"
+#include "python/kept.h"
 #include "replay/replay.h"
 
 namespace backbind::python {
@@ -87,31 +89,12 @@ Owned slow_path_to_python(const Counts& counts) {
   return dict;
 }
 
-// Holds a Python callable for a thread that may not hold the GIL when it lets go of it.
-class Callable {
- public:
-  explicit Callable(PyObject* object) : object_(object) { Py_INCREF(object); }
-  Callable(const Callable&) = delete;
-  Callable& operator=(const Callable&) = delete;
-  ~Callable() {
-    if (Py_IsInitialized() == 0) return;  // the process ends, and Python went first
-    const auto state = PyGILState_Ensure();
-    Py_DECREF(object_);
-    PyGILState_Release(state);
-  }
-
-  // What the callable raises is for its own author to see; the backward goes on.
-  void call(const char* kind, const std::string& text) const {
-    const auto state = PyGILState_Ensure();
-    PyObject* result = PyObject_CallFunction(object_, "ss", kind, text.c_str());
-    if (result == nullptr) PyErr_WriteUnraisable(object_);
-    Py_XDECREF(result);
-    PyGILState_Release(state);
-  }
-
- private:
-  PyObject* object_;
-};
+// What the callable raises is for its own author to see; the backward goes on.
+void tell(PyObject* callable, const char* kind, const std::string& text) {
+  const GilHeld held;
+  const Owned result(PyObject_CallFunction(callable, "ss", kind, text.c_str()));
+  if (!result) PyErr_WriteUnraisable(callable);
+}
 
 // Tells which session the running context has chosen. Never let go of, because threads may run backwards while the
 // process ends.
@@ -153,14 +136,13 @@ uint64_t context_version() { return version_of(PyGILState_GetThisThreadState());
 
 SessionPtr session_of_context() {
   if (Py_IsInitialized() == 0) return nullptr;
-  const auto state = PyGILState_Ensure();
+  const GilHeld held;
   SessionPtr session;
   if (const Owned handle(PyObject_CallNoArgs(context_session)); !handle) {
     PyErr_WriteUnraisable(context_session);
   } else if (handle.get() != Py_None) {
     session = session_of(handle.get());
   }
-  PyGILState_Release(state);
   return session;
 }
 
@@ -168,10 +150,8 @@ SessionPtr session_of_context() {
 
 PyObject* new_session(PyObject* /*module*/, PyObject* backend) {
   return guarded([&] {
-    const char* name = PyUnicode_AsUTF8(backend);
-    if (name == nullptr) throw PythonErrorSet();
-    TORCH_CHECK_VALUE(std::string_view(name) == "native", "no backend is called '", name, "'; there is: native");
-    return session_to_python(std::make_shared<Session>(native_backend())).release();
+    BackendPtr runner = backend == Py_None ? native_backend() : graph_backend_of(backend);
+    return session_to_python(std::make_shared<Session>(std::move(runner))).release();
   });
 }
 
@@ -288,8 +268,8 @@ PyObject* plans_held(PyObject* /*module*/, PyObject* /*unused*/) {
 
 PyObject* set_listener(PyObject* /*module*/, PyObject* listener) {
   return guarded([&]() -> PyObject* {
-    auto callable = std::make_shared<Callable>(listener);
-    backbind::set_listener([callable](const char* kind, const std::string& text) { callable->call(kind, text); });
+    auto callable = std::make_shared<const Kept>(listener);
+    backbind::set_listener([callable](const char* kind, const std::string& text) { tell(callable->get(), kind, text); });
     Py_RETURN_NONE;
   });
 }

@@ -1,28 +1,42 @@
-// The lowering of a backward over a live graph, as plain Python data.
+// The lowering of a backward over a live graph, as records of Python.
 #pragma once
 
 #include <torch/csrc/python_headers.h>
 
+#include "plan/lowering.h"
+#include "plan/plan.h"
+#include "python/object.h"
+#include "python/results.h"
+
 namespace backbind::python {
 
-// _C.lower(outputs: list[Tensor], inputs: list[Tensor], call_unpack_hooks: bool) -> (roots, steps), where
-//   roots is a list of (input, expected), one for each output;
-//   steps is a list of (node, operator, kind, num_inputs, hooks, has_unpack_hooks, packed, operations):
-//     node: the node's name; operator: the name of its operator or None; kind: "python", "copy_slices" or "cpp" for a
-//     node that runs and has none, otherwise None; num_inputs: how many gradients it takes; hooks: kinds in words;
-//     has_unpack_hooks: whether a saved tensor has one;
-//     packed: (needs_input_grad, *saved), None for all steps where one has hooks or runs without an operator;
-//     operations: a list of (name, operand) with the names of plan/lowering.h. The operand is (input_nr, result) of
-//     return_grad, a list of what is expected for each edge of validate_grads, (edge, input) of add_to_buffer, None of
-//     the others;
-//   an input is (step, input_nr), or None where nothing behind it is needed; expected is (sizes, dtype or None, device
-//   or None), or None where the gradient is taken as it is.
-//
-// Without call_unpack_hooks no hook of a saved tensor is called, and the steps that have one are not packed. With it,
-// all that can fail without a hook has failed before the first is called.
-PyObject* lower(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+// What the values of a live graph become in the records. Called in the order of the steps; for each, its leaf or its
+// arguments, and then what is expected of its gradients.
+class ValueWriter : public ElementWriter {
+ public:
+  virtual void begin_step() {}
+  virtual Owned size(const c10::SymInt& value) = 0;
+  virtual Owned leaf(const at::Tensor& leaf) = 0;
+  // What stands for the live node of a step that runs foreign code; None where there is none.
+  virtual Owned live(size_t step) = 0;
+  // Whether hooks that unpack saved tensors are called now, so that their results are part of the records.
+  virtual bool calls_unpack_hooks() const { return false; }
+};
 
-// _C.leaves(outputs: list[Tensor]) -> list[Tensor]: the leaves in the order in which the engine would accumulate.
+struct LiveLowering {
+  const Plan& plan;
+  const Lowering& lowering;
+  const LiveNodes& nodes;
+};
+
+// A list with the record of each step; runtime/backbind/_lowering.py says what is in it.
+Owned steps_to_python(const LiveLowering& live, ValueWriter& writer);
+
+// (step, input_nr), or None for an edge that is not followed.
+Owned input_ref_to_python(const InputRef& input);
+
+// Functions of the module; runtime/backbind/_C.pyi says what they take and return.
+PyObject* lower(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 PyObject* leaves_of(PyObject* module, PyObject* outputs);
 
 }  // namespace backbind::python

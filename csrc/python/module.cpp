@@ -9,6 +9,9 @@
 #include "nodes/registry.h"
 #include "python/bridge.h"
 #include "python/capture.h"
+#include "python/gradient_functions.h"
+#include "python/graph_compiler.h"
+#include "python/live_node.h"
 #include "python/lowering.h"
 #include "python/operator.h"
 #include "python/results.h"
@@ -79,7 +82,15 @@ PyMethodDef methods[] = {
     {"is_wrapped_number", is_wrapped_number, METH_O, "Whether a tensor stands for a number of Python."},
     {"mark_wrapped_number", mark_wrapped_number, METH_O, "Makes a tensor stand for a number of Python."},
     {"leaves", leaves_of, METH_O, "The leaves that a backward reaches, in the engine's order."},
-    {"new_session", new_session, METH_O, "A session whose backwards run in the named backend."},
+    {"new_graph_backend", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(new_graph_backend)), METH_FASTCALL,
+     "A backend that has a function make something callable of a backward."},
+    {"accumulate_grad", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(accumulate_grad)), METH_FASTCALL,
+     "Adds a gradient to a leaf as the engine does."},
+    {"validate_grad", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(validate_grad)), METH_FASTCALL,
+     "A gradient as the engine hands it on: the operator backbind::validate_grad."},
+    {"sum_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(sum_gradients)), METH_FASTCALL,
+     "The sum of two gradients: the operator backbind::sum_gradients."},
+    {"new_session", new_session, METH_O, "A session whose backwards run in a backend; for None in the native one."},
     {"set_context_session", set_context_session, METH_O, "Sets what backwards of the running context run in."},
     {"invalidate_context_sessions", invalidate_context_sessions, METH_NOARGS,
      "Has every thread ask anew what was chosen."},
@@ -120,6 +131,7 @@ PyMODINIT_FUNC PyInit__C() {
   return guarded([]() -> PyObject* {
     Owned module = checked(PyModule_Create(&definition));
     add_operator_type(module.get());
+    add_live_node_type(module.get());
     if (PyModule_AddStringConstant(module.get(), "torch_version", BACKBIND_TORCH_VERSION) < 0) return nullptr;
     backbind::register_operators();
     backbind::register_gradient_operators();

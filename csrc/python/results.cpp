@@ -33,7 +33,6 @@ Owned scalar_to_python(const at::Scalar& scalar) {
 }
 
 Owned element_to_python(ElementKind kind, const c10::IValue& value) {
-  if (value.isNone()) return shared(Py_None);
   switch (kind) {
     case ElementKind::kTensor:
       return tensor_to_python(value.toTensor());
@@ -61,15 +60,29 @@ Owned element_to_python(ElementKind kind, const c10::IValue& value) {
   return shared(Py_None);
 }
 
-Owned value_to_python(ValueKind kind, const c10::IValue& value) {
+Owned value_to_python(ValueKind kind, const c10::IValue& value, ElementWriter& writer) {
   if (value.isNone()) return shared(Py_None);
-  if (kind.form == Form::kOne || kind.form == Form::kOptional) return element_to_python(kind.element, value);
+  if (kind.form == Form::kOne || kind.form == Form::kOptional) return writer.write(kind.element, value);
   // A list of numbers is held unboxed, so its elements are boxed one by one.
   const auto list = value.toList();
   std::vector<c10::IValue> items;
   items.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i) items.push_back(list.get(i));
-  return list_of(items, [&](const c10::IValue& item) { return element_to_python(kind.element, item); });
+  return list_of(items, [&](const c10::IValue& item) {
+    return item.isNone() ? shared(Py_None) : writer.write(kind.element, item);
+  });
+}
+
+Owned saved_to_python(const Binding& binding, std::span<const c10::IValue> values, ElementWriter& writer) {
+  if (values.empty()) return checked(PyTuple_New(0));  // the one empty tuple, which others hold
+  Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+  const UntilFilled hidden(tuple);
+  for (size_t i = 0; i < values.size(); ++i) {
+    Owned item = value_to_python(binding.arguments[i].kind, values[i], writer);
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
+  }
+  hidden.filled();
+  return tuple;
 }
 
 }  // namespace
@@ -81,24 +94,24 @@ Owned sym_int_to_python(const c10::SymInt& value) {
 
 Owned gradients_to_python(const variable_list& gradients) { return list_of(gradients, tensor_to_python); }
 
+Owned ElementWriter::write(ElementKind kind, const c10::IValue& value) { return element_to_python(kind, value); }
+
 Owned packed_to_python(const Binding& binding, const ivalue_list& values) {
+  ElementWriter writer;
+  return packed_to_python(binding, values, writer);
+}
+
+Owned packed_to_python(const Binding& binding, const ivalue_list& values, ElementWriter& writer) {
   const auto needed = values[0].toBoolList();
   const Owned flags = list_of(needed, [](bool flag) { return checked(PyBool_FromLong(flag)); });
   const Owned leading = checked(PyTuple_Pack(1, flags.get()));
-  const Owned saved = saved_to_python(binding, std::span(values).subspan(1));
+  const Owned saved = saved_to_python(binding, std::span(values).subspan(1), writer);
   return checked(PySequence_Concat(leading.get(), saved.get()));
 }
 
 Owned saved_to_python(const Binding& binding, std::span<const c10::IValue> values) {
-  if (values.empty()) return checked(PyTuple_New(0));  // the one empty tuple, which others hold
-  Owned tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-  const UntilFilled hidden(tuple);
-  for (size_t i = 0; i < values.size(); ++i) {
-    Owned item = value_to_python(binding.arguments[i].kind, values[i]);
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item.release());
-  }
-  hidden.filled();
-  return tuple;
+  ElementWriter writer;
+  return saved_to_python(binding, values, writer);
 }
 
 }  // namespace backbind::python

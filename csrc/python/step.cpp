@@ -8,18 +8,11 @@
 #include "nodes/autograd_keys.h"
 #include "nodes/registry.h"
 #include "python/bridge.h"
+#include "python/tensor_list.h"
 
 namespace backbind::python {
 
 namespace {
-
-std::vector<at::Tensor> gradients_of(PyObject* list) {
-  return vector_of(list, "gradients", "tensors and None", [](PyObject* item, Py_ssize_t i) {
-    TORCH_CHECK_TYPE(item == Py_None || is_tensor(item), "gradients must be tensors or None, element ", i, " is a ",
-                     Py_TYPE(item)->tp_name);
-    return item == Py_None ? at::Tensor() : tensor_of(item);
-  });
-}
 
 std::vector<uint8_t> flags_of(PyObject* list) {
   return vector_of(list, "wanted", "bools", [](PyObject* item, Py_ssize_t i) {
@@ -34,7 +27,7 @@ PyObject* run_step(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t 
   return guarded([&]() -> PyObject* {
     TORCH_CHECK_TYPE(count == 3, "run_step() takes a node, gradients and flags, got ", count, " arguments");
     const auto node = node_of(arguments[0]);
-    const std::vector<at::Tensor> gradients = gradients_of(arguments[1]);
+    const variable_list gradients = optional_tensors_of(arguments[1], "gradients");
     const std::vector<uint8_t> wanted = flags_of(arguments[2]);
     const Binding* binding = node ? find_binding(*node) : nullptr;
     if (binding == nullptr || !binding->has_step_for(*node)) Py_RETURN_NONE;

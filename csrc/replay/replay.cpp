@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "gradients/validate.h"
+#include "hooks/final_callbacks.h"
 #include "hooks/node_hooks.h"
 #include "nodes/autograd_keys.h"
 #include "replay/accumulate.h"
@@ -40,25 +41,40 @@ class Replay {
         returned_(plan.inputs.size()),
         workspace_(plan.max_num_edges) {}
 
+  // Without the final callbacks, as resume().
   variable_list run() {
-    {
-      // What the engine sets for each node, above all the grad mode: create_graph decides that, not the caller.
-      const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
-      modes_ = ThreadModes();
-      can_skip_autograd_keys_ = can_skip_autograd_keys();
-      if (can_skip_autograd_keys_) foreign_kernels_ = ForeignKernels(plan_);
-      enter_roots();
-      for (size_t i = 0; i < plan_.steps.size(); ++i) {
-        evaluate(*nodes_[i], [&] { run_step(i); });
-        // The engine takes each node out when its turn comes, so nobody can ask for the whole order from now on.
-        if (i == 0) torch_private::release_dependencies(request_.task);
-      }
-    }
-    call_final_callbacks();
-    return std::move(returned_);
+    // What the engine sets for each node, above all the grad mode: create_graph decides that, not the caller.
+    const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
+    note_modes();
+    enter_roots();
+    return run_steps(0);
+  }
+
+  variable_list resume(Progress&& progress) {
+    const at::ThreadLocalStateGuard state(request_.task.thread_locals_);
+    note_modes();
+    returned_ = std::move(progress.returned);
+    returned_.resize(plan_.inputs.size());
+    for (auto& [input, gradient] : progress.buffers) add(input, std::move(gradient), /*below_autograd=*/false);
+    return run_steps(progress.first_step);
   }
 
  private:
+  void note_modes() {
+    modes_ = ThreadModes();
+    can_skip_autograd_keys_ = can_skip_autograd_keys();
+    if (can_skip_autograd_keys_) foreign_kernels_ = ForeignKernels(plan_);
+  }
+
+  variable_list run_steps(size_t first) {
+    for (size_t i = first; i < plan_.steps.size(); ++i) {
+      evaluate(*nodes_[i], [&] { run_step(i); });
+      // The engine takes each node out when its turn comes, so nobody can ask for the whole order from now on.
+      if (i == first) torch_private::release_dependencies(request_.task);
+    }
+    return std::move(returned_);
+  }
+
   void enter_roots() {
     Node& graph_root = *request_.graph_root;
     if (torch_private::skips_graph_root(graph_root)) return add_roots(torch_private::root_gradients(graph_root));
@@ -237,20 +253,6 @@ class Replay {
     return true;
   }
 
-  void call_final_callbacks() {
-    auto& task = request_.task;
-    std::unique_lock lock(task.final_callbacks_lock_);
-    if (task.final_callbacks_.empty()) return;
-    const at::ThreadLocalStateGuard state(task.thread_locals_);
-    // By index, because a callback may queue another.
-    for (size_t i = 0; i < task.final_callbacks_.size(); ++i) {
-      const auto callback = task.final_callbacks_[i];
-      lock.unlock();
-      callback();
-      lock.lock();
-    }
-  }
-
   const Plan& plan_;
   const Lowering& lowering_;
   const LiveNodes& nodes_;
@@ -266,13 +268,20 @@ class Replay {
   ForeignKernels foreign_kernels_;
 };
 
-class ReplayExecutable final : public Executable {
+class ReplayExecutable final : public ResumableExecutable {
  public:
   ReplayExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering)
       : plan_(std::move(plan)), lowering_(std::move(lowering)) {}
 
   variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
-    return Replay(*plan_, *lowering_, nodes, request, slow_path).run();
+    variable_list gradients = Replay(*plan_, *lowering_, nodes, request, slow_path).run();
+    call_final_callbacks(request.task);
+    return gradients;
+  }
+
+  variable_list resume(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path,
+                       Progress progress) const override {
+    return Replay(*plan_, *lowering_, nodes, request, slow_path).resume(std::move(progress));
   }
 
  private:
@@ -280,18 +289,19 @@ class ReplayExecutable final : public Executable {
   const std::shared_ptr<const Lowering> lowering_;
 };
 
-class NativeBackend final : public Backend {
- public:
-  ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
-                        const LiveNodes& /*nodes*/) const override {
-    return std::make_shared<const ReplayExecutable>(std::move(plan), std::move(lowering));
-  }
-};
-
 }  // namespace
 
-const Backend& native_backend() {
-  static const NativeBackend backend;
+ExecutablePtr NativeBackend::prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering) const {
+  return prepare_resumable(std::move(plan), std::move(lowering));
+}
+
+std::shared_ptr<const ResumableExecutable> NativeBackend::prepare_resumable(PlanPtr plan,
+                                                                            std::shared_ptr<const Lowering> lowering) {
+  return std::make_shared<const ReplayExecutable>(std::move(plan), std::move(lowering));
+}
+
+BackendPtr native_backend() {
+  static const BackendPtr backend = std::make_shared<const NativeBackend>();
   return backend;
 }
 

@@ -50,17 +50,60 @@ def make_operators() -> list[Operator]: ...
 def binding_name(node: object, /) -> str | None: ...
 def nearest_name(written: str, known: Sequence[str], /) -> str | None: ...
 
-RawExpected: TypeAlias = tuple[list[int], torch.dtype | None, torch.device | None]
-RawOperand: TypeAlias = tuple[int, int] | tuple[int, tuple[int, int]] | list[RawExpected | None] | None
+@final
+class LiveNode:
+    @property
+    def name(self) -> str: ...
+    @property
+    def node(self) -> torch.autograd.graph.Node: ...
+    @property
+    def must_be_left(self) -> bool: ...
+    def tensor_pre_hooks(
+        self, gradients: Sequence[torch.Tensor | None], /
+    ) -> list[torch.Tensor | None]: ...
+    def retain_grad(self, gradients: Sequence[torch.Tensor | None], /) -> list[torch.Tensor | None]: ...
+    def pre_hooks(self, gradients: Sequence[torch.Tensor | None], /) -> list[torch.Tensor | None]: ...
+    def post_hooks(
+        self, results: Sequence[torch.Tensor | None], gradients: Sequence[torch.Tensor | None], /
+    ) -> list[torch.Tensor | None]: ...
+    def call(self, gradients: Sequence[torch.Tensor | None], /) -> list[torch.Tensor | None]: ...
+    def unpack(self) -> list[torch.Tensor]: ...
+    def accumulate(self, gradient: torch.Tensor | None, /) -> None: ...
+    def resume(
+        self,
+        first_step: int,
+        inputs: list[tuple[int, int]],
+        gradients: Sequence[torch.Tensor | None],
+        results: Sequence[torch.Tensor | None],
+        /,
+    ) -> list[torch.Tensor | None]: ...
+
+def validate_grad(
+    gradient: torch.Tensor | None,
+    sizes: list[int],
+    dtype: torch.dtype | None,
+    device: torch.device | None = None,
+    /,
+) -> torch.Tensor | None: ...
+def sum_gradients(
+    total: torch.Tensor | None, gradient: torch.Tensor | None, /
+) -> torch.Tensor | None: ...
+def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None, is_last_use: bool, /) -> None: ...
+
+# A size, or what stands for one that is not known yet.
+RawSize: TypeAlias = int | tuple[str, int]
+RawExpected: TypeAlias = tuple[list[RawSize], torch.dtype | None, torch.device | None]
+# What it is depends on the operation; runtime/backbind/graph/lowering.py reads it.
+RawOperand: TypeAlias = Any
 RawStep: TypeAlias = tuple[
     str,
     str | None,
     str | None,
     int,
     list[str],
-    bool,
     tuple[object, ...] | None,
     list[tuple[str, RawOperand]],
+    LiveNode | int | None,
 ]
 
 def lower(
@@ -77,7 +120,23 @@ def pack(node: object, /) -> tuple[object, ...] | None: ...
 @final
 class SessionHandle: ...
 
-def new_session(backend: str, /) -> SessionHandle: ...
+@final
+class BackendHandle: ...
+
+def new_graph_backend(
+    compile_backward: Callable[
+        [
+            list[tuple[str, int] | None],
+            list[tuple[int, int] | None],
+            list[RawStep],
+            int,
+        ],
+        Callable[..., Sequence[torch.Tensor | None]],
+    ],
+    dynamic: bool | None,
+    /,
+) -> BackendHandle: ...
+def new_session(backend: BackendHandle | None, /) -> SessionHandle: ...
 def set_context_session(session: SessionHandle | None, /) -> None: ...
 def invalidate_context_sessions() -> None: ...
 def set_context_lookup(session_of_context: Callable[[], SessionHandle | None], /) -> None: ...

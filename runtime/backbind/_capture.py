@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import ParamSpec, TypeVar, overload
 
 from backbind import _C
+from backbind.graph.backends import find_backend
 from backbind._torch_private import install_engine, install_engine_hook, stock_compiled_autograd_is_active
 
 _P = ParamSpec("_P")
@@ -88,7 +89,7 @@ class Session:
 
     def __init__(self, backend: str) -> None:
         self.backend = backend
-        self._handle = _C.new_session(backend)
+        self._handle = _C.new_session(find_backend(backend))
 
     @property
     def stats(self) -> Stats:

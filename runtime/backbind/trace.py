@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from backbind import _C
-from backbind._graph_builder import build_graph
-from backbind._lowering import Lowering
-from backbind._refusals import TraceError, refuse_what_cannot_be_traced
 from backbind._torch_private import in_graph_task, without_modes
-from backbind._traced_backward import TracedBackward
+from backbind.graph.lowering import Lowering
+from backbind.graph.traced_backward import TracedBackward
+from backbind.graph.traced_graph import build_graph
 
-__all__ = ["TraceError", "TracedBackward", "leaves", "trace"]
+__all__ = ["TracedBackward", "leaves", "trace"]
 
 
 def trace(
@@ -31,6 +30,10 @@ def trace(
     output (which a real scalar output may leave out, as in ``loss.backward()``) and returns one gradient for each
     input. Gradients are returned, never accumulated into ``.grad``.
 
+    What has no operator is called: hooks of every kind, functions of Python and C++, changes of views in place, code
+    that unpacks saved tensors (checkpoints, for example). Such a graph holds the live nodes that it calls, runs in this
+    process alone, and calls a user's code at each run.
+
     A graph checks at every call that no saved tensor was changed in place since the trace, as eager does: an
     optimizer's step changes parameters, for example. A graph that is kept for longer should own copies
     (``copy_saved``), as one that was pickled or copied does.
@@ -43,13 +46,11 @@ def trace(
             ``torch.autograd.grad``.
         copy_saved: copy the saved tensors, so that the graph gives the gradients of the time of the trace whatever
             becomes of them.
-        unpack_hooks: call the hooks of saved tensors (``torch.autograd.graph.saved_tensors_hooks``, checkpoints), each
-            once, as one backward would. Without it, a graph that has any is refused before one is called.
+        unpack_hooks: call the hooks of saved tensors (``torch.autograd.graph.saved_tensors_hooks``, checkpoints) now,
+            each once, as one backward would. Without it the graph calls them, each time that it runs.
 
     Raises:
         TypeError: something is not a tensor.
-        TraceError: the graph has hooks, or nodes without an operator (Python functions, changes of views in place
-            ...); the message lists them. Nothing has been called or changed.
         RuntimeError: an output or input does not require grad; an input is not used; a saved tensor was freed or
             changed in place (eager's own message).
     """
@@ -57,8 +58,8 @@ def trace(
         roots = _as_list(outputs, "outputs")
         wanted = _C.leaves(roots) if inputs is None else _as_list(inputs, "inputs")
         lowering = Lowering.of(roots, wanted)
-        refuse_what_cannot_be_traced(lowering, unpack_hooks=unpack_hooks)
-    if any(step.has_unpack_hooks for step in lowering.steps):
+    unpacked = {i for i, step in enumerate(lowering.steps) if step.unpacks} if unpack_hooks else set()
+    if unpacked:
         # Hooks are a user's code: they see the modes around them, and a backward that runs.
         lowering = in_graph_task(lambda: Lowering.of(roots, wanted, call_unpack_hooks=True))
     with without_modes():
@@ -70,6 +71,7 @@ def trace(
             # As in backward(), a leaf whose gradient turns out to be undefined has none.
             allow_unused=allow_unused or inputs is None,
             copy_saved=copy_saved,
+            unpacked=frozenset(unpacked),
         )
 
 

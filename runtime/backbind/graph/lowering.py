@@ -20,10 +20,19 @@ class InputRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifted:
+    """Stands for a value that is not known when a graph is made: an item of one of the lists that it is called with
+    (``inputs``, ``sizes``, ``scalars``), or of what a step unpacks when it runs (``unpacked``)."""
+
+    place: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectedGrad:
     """What the engine makes of a gradient before it goes on: the metadata of the value that it is the gradient of."""
 
-    sizes: tuple[int, ...]
+    sizes: tuple[int | Lifted, ...]
     dtype: torch.dtype | None
     """None where any dtype will do, as a leaf may say by its ``grad_dtype``."""
     device: torch.device | None
@@ -44,6 +53,13 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Accumulate:
+    """What came in is added to the node's leaf."""
+
+    leaf: torch.Tensor | Lifted
+
+
+@dataclass(frozen=True, slots=True)
 class ValidateGrads:
     """What the node computed for each edge is brought to what is expected there."""
 
@@ -60,13 +76,27 @@ class AddToBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class OnLiveNode:
-    """Something that is done to live nodes, hooks or leaves alone, by its name in csrc/plan/lowering.h."""
+class CallHooks:
+    """Hooks of one kind are called, if there are any: ``tensor_pre_hooks``, ``retain_grad``, ``pre_hooks`` or
+    ``post_hooks``."""
 
-    name: str
+    kind: str
 
 
-Operation: TypeAlias = ReturnGrad | Call | ValidateGrads | AddToBuffer | OnLiveNode
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Saved values are let go of."""
+
+
+Operation: TypeAlias = ReturnGrad | Call | Accumulate | ValidateGrads | AddToBuffer | CallHooks | Release
+
+_HOOKS = {
+    "tensor_pre_hooks": "tensor hook",
+    "retain_grad": "retained gradient",
+    "pre_hooks": "node pre-hook",
+    "post_hooks": "node post-hook",
+}
+"""The operations that call hooks, and the name of the kind that each calls (csrc/hooks/node_hooks.h)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +108,36 @@ class LoweredStep:
     operator: str | None
     """Name of its operator; None where it has none or does not run."""
     kind: str | None
-    """What a node is that runs and has no operator: ``python``, ``copy_slices`` or ``cpp``."""
+    """What a node is that runs and has no operator: ``accumulate_grad``, ``python``, ``copy_slices`` or ``cpp``."""
     num_inputs: int
     """How many gradients it takes."""
     hooks: tuple[str, ...]
     """Kinds of hooks on it, in words."""
-    has_unpack_hooks: bool
-    """Whether a tensor that it saved has a hook that must be called to have the tensor."""
     packed: tuple[object, ...]
-    """``(needs_input_grad, *saved)``; empty where hooks or a missing operator stand in the way."""
+    """``(needs_input_grad, *saved)``; empty where it has no operator."""
     operations: tuple[Operation, ...]
+    live: _C.LiveNode | int | None
+    """The live node, or its position among those that a graph is called with, if it runs code of a user."""
+
+    def has_hooks(self, operation: CallHooks) -> bool:
+        """Whether there is anything to call."""
+        return _HOOKS[operation.kind] in self.hooks
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether a tensor that it saved has a hook that is called when the step runs."""
+        return any(_is_unpacked(value) for value in self.packed)
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it runs code of a user, or code of which nothing is known."""
+        return bool(self.hooks) or self.unpacks or self.kind in ("python", "copy_slices", "cpp")
+
+    @property
+    def leaf(self) -> torch.Tensor | Lifted | None:
+        """The leaf that it accumulates into."""
+        found = (one.leaf for one in self.operations if isinstance(one, Accumulate))
+        return next(found, None)
 
     @property
     def expected(self) -> tuple[ExpectedGrad | None, ...]:
@@ -126,6 +176,16 @@ class Lowering:
             tuple(_step(*step) for step in steps),
         )
 
+    @staticmethod
+    def of_records(
+        roots: Sequence[tuple[int, int] | None], steps: Sequence[_C.RawStep]
+    ) -> Lowering:
+        """That of a backward that the engine has begun: the gradients of its outputs are known to be valid."""
+        return Lowering(
+            tuple(Root(_input_ref(input_ref), None) for input_ref in roots),
+            tuple(_step(*step) for step in steps),
+        )
+
 
 def _step(
     node: str,
@@ -133,9 +193,9 @@ def _step(
     kind: str | None,
     num_inputs: int,
     hooks: list[str],
-    has_unpack_hooks: bool,
     packed: tuple[object, ...] | None,
     operations: list[tuple[str, _C.RawOperand]],
+    live: _C.LiveNode | int | None,
 ) -> LoweredStep:
     return LoweredStep(
         node,
@@ -143,25 +203,46 @@ def _step(
         kind,
         num_inputs,
         tuple(hooks),
-        has_unpack_hooks,
-        () if packed is None else packed,
+        () if packed is None else tuple(map(_value, packed)),
         tuple(_operation(name, operand) for name, operand in operations),
+        live,
     )
 
 
 def _operation(name: str, operand: _C.RawOperand) -> Operation:
-    match name, operand:
-        case "call", None:
+    match name:
+        case "call":
             return Call()
-        case "return_grad", (int(input_nr), int(result)):
+        case "release":
+            return Release()
+        case "accumulate":
+            leaf = _value(operand)
+            assert isinstance(leaf, torch.Tensor | Lifted)
+            return Accumulate(leaf)
+        case "return_grad":
+            input_nr, result = operand
             return ReturnGrad(input_nr, result)
-        case "validate_grads", list(expected):
-            return ValidateGrads(tuple(map(_expected, expected)))
-        case "add_to_buffer", (int(edge), (step, input_nr)):
+        case "validate_grads":
+            return ValidateGrads(tuple(map(_expected, operand)))
+        case "add_to_buffer":
+            edge, (step, input_nr) = operand
             return AddToBuffer(edge, InputRef(step, input_nr))
-        case _, None:
-            return OnLiveNode(name)
-    raise AssertionError(f"csrc/python/lowering.cpp gave an operation {name!r} with {operand!r}")
+    return CallHooks(name)
+
+
+def _value(raw: object) -> object:
+    """A tuple stands for a value that is not known yet; lists are lists of values."""
+    if isinstance(raw, tuple):
+        return Lifted(*raw)
+    if isinstance(raw, list) and any(isinstance(item, tuple) for item in raw):
+        return [_value(item) for item in raw]
+    return raw
+
+
+def _is_unpacked(value: object) -> bool:
+    if isinstance(value, list):
+        return any(map(_is_unpacked, value))
+    return isinstance(value, Lifted) and value.place == "unpacked"
 
 
 def _input_ref(raw: tuple[int, int] | None) -> InputRef | None:
@@ -172,4 +253,4 @@ def _expected(raw: _C.RawExpected | None) -> ExpectedGrad | None:
     if raw is None:
         return None
     sizes, dtype, device = raw
-    return ExpectedGrad(tuple(sizes), dtype, device)
+    return ExpectedGrad(tuple(_value(size) for size in sizes), dtype, device)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from torch import fx
 from torch.fx.graph_module import reduce_graph_module
 
 from backbind import _C
-from backbind._saved_tensors import SavedCopies, SavedTensor
+from backbind.graph.saved_tensors import SavedCopies, SavedTensor
 from backbind._torch_private import skip_frame, skip_frames
 
 

@@ -1,0 +1,178 @@
+#include "graph/graph_backend.h"
+
+#include <ATen/ThreadLocalState.h>
+
+#include <algorithm>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "hooks/final_callbacks.h"
+
+namespace backbind {
+
+namespace {
+
+// How many graphs are kept for one plan.
+constexpr size_t kGraphsHeld = 8;
+
+// A graph and what was baked into it.
+struct KeptGraph {
+  bool builds_graph;
+  BakedFacts baked;
+  CompiledGraphPtr compiled;
+};
+using KeptGraphPtr = std::shared_ptr<const KeptGraph>;
+
+// The graphs of one plan, those used last; safe to use from several threads.
+class Graphs {
+ public:
+  KeptGraphPtr find(bool builds_graph, const Facts& facts) {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(kept_, [&](const KeptGraphPtr& one) {
+      return one->builds_graph == builds_graph && !one->baked.mismatch(facts).has_value();
+    });
+    if (found == kept_.end()) return nullptr;
+    std::rotate(kept_.begin(), found, found + 1);
+    return kept_.front();
+  }
+
+  // The graph used last that differs from these facts in sizes or numbers alone; or null.
+  KeptGraphPtr nearest(bool builds_graph, const Facts& facts) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find_if(kept_, [&](const KeptGraphPtr& one) {
+      return one->builds_graph == builds_graph && one->baked.facts.constants == facts.constants;
+    });
+    return found == kept_.end() ? nullptr : *found;
+  }
+
+  void keep(KeptGraphPtr graph) {
+    KeptGraphPtr evicted;  // may hold objects of Python, so it goes without the lock
+    const std::lock_guard lock(mutex_);
+    kept_.push_front(std::move(graph));
+    if (kept_.size() <= kGraphsHeld) return;
+    evicted = std::move(kept_.back());
+    kept_.pop_back();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::deque<KeptGraphPtr> kept_;
+};
+
+BakedFacts baked_alone(Facts facts, Dynamic dynamic) {
+  std::vector<bool> sizes(facts.sizes.size(), dynamic == Dynamic::kAlways);
+  std::vector<bool> numbers(facts.numbers.size(), dynamic == Dynamic::kAlways);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (facts.sizes[i].is_heap_allocated()) sizes[i] = true;  // a symbol has no value to bake
+  }
+  return {.facts = std::move(facts), .dynamic_sizes = std::move(sizes), .dynamic_numbers = std::move(numbers)};
+}
+
+template <class Fact>
+std::vector<Fact> chosen(const std::vector<Fact>& facts, const std::vector<bool>& is_chosen) {
+  std::vector<Fact> some;
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (is_chosen[i]) some.push_back(facts[i]);
+  }
+  return some;
+}
+
+class GraphExecutable final : public Executable {
+ public:
+  GraphExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
+                  std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, PrepareNative prepare_native)
+      : plan_(std::move(plan)),
+        lowering_(std::move(lowering)),
+        compiler_(std::move(compiler)),
+        dynamic_(dynamic),
+        native_(prepare_native(plan_, lowering_)) {}
+
+  variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
+    std::optional<LiftedValues> values = lifted(nodes, request);
+    if (!values.has_value()) return native_->run(nodes, request, slow_path);
+    variable_list gradients;
+    {
+      const at::ThreadLocalStateGuard state(request.task.thread_locals_);
+      gradients = run_graph(nodes, request, slow_path, *values);
+    }
+    call_final_callbacks(request.task);
+    return gradients;
+  }
+
+ private:
+  // Nothing where the live graph has something that no graph is made of, or that eager has an error for.
+  std::optional<LiftedValues> lifted(const LiveNodes& nodes, const Request& request) const {
+    // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
+    // behind it: that is no step of the plan.
+    if (plan_->roots.size() == 1 && !plan_->roots[0].is_followed()) return std::nullopt;
+    try {
+      return lift_values(*plan_, nodes, request);
+    } catch (const std::exception&) {
+      return std::nullopt;  // the native backend raises it when the step's turn comes
+    }
+  }
+
+  variable_list run_graph(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path,
+                          LiftedValues& values) const {
+    const bool builds_graph = at::GradMode::is_enabled();
+    const KeptGraphPtr graph = graph_for(nodes, request, values, builds_graph);
+    const auto run = std::make_shared<GraphRun>(*plan_, nodes, request, values.code, *native_, slow_path);
+    GraphArguments arguments{.tensors = std::move(values.tensors),
+                             .sizes = chosen(values.facts.sizes, graph->baked.dynamic_sizes),
+                             .numbers = chosen(values.facts.numbers, graph->baked.dynamic_numbers),
+                             .steps = {}};
+    for (size_t i = 0; i < values.code.size(); ++i) {
+      if (values.code[i].is_foreign())
+        arguments.steps.push_back({nodes[i]->getptr(), plan_->steps[i].binding, static_cast<uint32_t>(i), run});
+    }
+    // Foreign code may ask the task for the graph.
+    if (!arguments.steps.empty()) request.note_graph();
+    const Finish finish(*run);
+    run->begin();
+    return graph->compiled->call(std::move(arguments));
+  }
+
+  class Finish {
+   public:
+    explicit Finish(GraphRun& run) : run_(run) {}
+    ~Finish() { run_.finish(); }
+    Finish(const Finish&) = delete;
+    Finish& operator=(const Finish&) = delete;
+
+   private:
+    GraphRun& run_;
+  };
+
+  KeptGraphPtr graph_for(const LiveNodes& nodes, const Request& request, const LiftedValues& values,
+                         bool builds_graph) const {
+    if (KeptGraphPtr found = graphs_.find(builds_graph, values.facts)) return found;
+    const KeptGraphPtr nearest =
+        dynamic_ == Dynamic::kAutomatic ? graphs_.nearest(builds_graph, values.facts) : nullptr;
+    BakedFacts baked = nearest != nullptr ? nearest->baked.with_changes_dynamic(values.facts)
+                                          : baked_alone(values.facts, dynamic_);
+    CompiledGraphPtr compiled = compiler_->compile({*plan_, *lowering_, nodes, values, baked, request});
+    auto graph =
+        std::make_shared<const KeptGraph>(KeptGraph{builds_graph, std::move(baked), std::move(compiled)});
+    graphs_.keep(graph);
+    return graph;
+  }
+
+  const PlanPtr plan_;
+  const std::shared_ptr<const Lowering> lowering_;
+  const std::shared_ptr<const GraphCompiler> compiler_;
+  const Dynamic dynamic_;
+  const std::shared_ptr<const ResumableExecutable> native_;
+  mutable Graphs graphs_;
+};
+
+}  // namespace
+
+ExecutablePtr GraphBackend::prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering) const {
+  return std::make_shared<const GraphExecutable>(std::move(plan), std::move(lowering), compiler_, dynamic_,
+                                                 prepare_native_);
+}
+
+}  // namespace backbind

@@ -1,0 +1,36 @@
+// The graph backends: a backward is printed as a graph, compiled, kept, and called with the values of later backwards.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "graph/compiler.h"
+#include "plan/executable.h"
+
+namespace backbind {
+
+// Which sizes and numbers are given to a graph at each run rather than baked in.
+enum class Dynamic : uint8_t {
+  kAutomatic,  // those that were seen to change
+  kNever,
+  kAlways,
+};
+
+// Makes what runs a plan natively, for what a graph cannot do.
+using PrepareNative =
+    std::shared_ptr<const ResumableExecutable> (*)(PlanPtr plan, std::shared_ptr<const Lowering> lowering);
+
+class GraphBackend final : public Backend {
+ public:
+  GraphBackend(std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, PrepareNative prepare_native)
+      : compiler_(std::move(compiler)), dynamic_(dynamic), prepare_native_(prepare_native) {}
+
+  ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering) const override;
+
+ private:
+  const std::shared_ptr<const GraphCompiler> compiler_;
+  const Dynamic dynamic_;
+  const PrepareNative prepare_native_;
+};
+
+}  // namespace backbind

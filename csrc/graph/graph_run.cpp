@@ -1,0 +1,192 @@
+#include "graph/graph_run.h"
+
+#include <ATen/ThreadLocalState.h>
+
+#include <exception>
+#include <utility>
+
+#include "gradients/validate.h"
+#include "ivalue/pack.h"
+#include "torch_private.h"
+
+namespace backbind {
+
+namespace {
+
+using torch::autograd::Node;
+
+// Raises where a saved tensor was freed or changed.
+void check_saved_tensors(const Binding& binding, Node& node) {
+  PackWriter writer(node, nullptr, UnpackHooks::kLeave);
+  binding.pack(node, writer);
+}
+
+// The tensors among the saved values, in order; undefined ones too.
+variable_list saved_tensors(const Binding& binding, Node& node, UnpackHooks unpack_hooks) {
+  PackWriter writer(node, nullptr, unpack_hooks);
+  binding.pack(node, writer);
+  const auto packed = writer.take();
+  variable_list tensors;
+  for (size_t i = 0; i < binding.arguments.size(); ++i) {
+    const c10::IValue& value = packed[i + 1];
+    if (binding.arguments[i].kind.element != ElementKind::kTensor || value.isNone()) continue;
+    if (!value.isList()) {
+      tensors.push_back(value.toTensor());
+      continue;
+    }
+    const auto list = value.toList();
+    for (size_t j = 0; j < list.size(); ++j) {
+      const c10::IValue item = list.get(j);
+      tensors.push_back(item.isNone() ? at::Tensor() : item.toTensor());
+    }
+  }
+  return tensors;
+}
+
+// Surrounds foreign code that a step runs.
+class ForeignCode {
+ public:
+  ForeignCode(const LiveStep& step, GraphRun::Phase phase, bool is_last_of_phase)
+      : step_(step), phase_(phase), is_last_of_phase_(is_last_of_phase), current_node_(*step.node) {
+    TORCH_CHECK(step.run == nullptr || step.run->is_running(),
+                "this node belongs to a backward that has ended: the lists that a graph is called with may not be kept");
+  }
+
+  // To be called where it has raised nothing.
+  void end() {
+    if (step_.run != nullptr) step_.run->after_foreign_code(step_.position, phase_, is_last_of_phase_);
+  }
+
+ private:
+  const LiveStep& step_;
+  const GraphRun::Phase phase_;
+  const bool is_last_of_phase_;
+  const torch_private::CurrentNodeGuard current_node_;
+};
+
+// Whether nothing foreign is called between a kind of hook and the call of the node.
+bool is_last_before_call(const LiveStep& step, HookKind kind) {
+  if (step.run == nullptr) return true;
+  const StepCode& code = step.run->code_of(step.position);
+  if (code.unpack_count > 0) return false;
+  for (const HookKind later : {HookKind::kRetainsGrad, HookKind::kPre}) {
+    if (later > kind && code.hooks.has(later)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
+                   const ResumableExecutable& native, SlowPathSteps& slow_path)
+    : plan_(plan), nodes_(nodes), request_(request), code_(code), native_(native), slow_path_(slow_path) {}
+
+void GraphRun::begin() { advance(); }
+
+void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phase) {
+  if (ThreadModes() != modes_) at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
+  has_run_foreign_code_ = true;
+  if (!is_last_of_phase) return;
+  const StepCode& code = code_[step];
+  if (phase == Phase::kBeforeCall) {
+    // The node's own call releases it where it is called.
+    if (code.is_opaque || (plan_.steps[step].is_accumulate_grad && code.hooks.has(HookKind::kPostAccumulateGrad)))
+      return;
+    if (has_operator(plan_.steps[step])) check_saved_tensors(*plan_.steps[step].binding, *nodes_[step]);
+  }
+  if (next_ == step) {
+    release(step);
+    next_ = step + 1;
+  }
+  if (phase != Phase::kBehindCall && code.hooks.has(HookKind::kPost)) return;
+  advance();
+}
+
+void GraphRun::advance() {
+  for (; next_ < plan_.steps.size(); ++next_) {
+    if (has_run_foreign_code_ && !is_as_lifted(next_)) {
+      must_be_left_ = true;
+      return;
+    }
+    if (code_[next_].is_foreign()) return;
+    release(next_);
+  }
+}
+
+bool GraphRun::is_as_lifted(size_t step) const {
+  const Step& planned = plan_.steps[step];
+  if (HookSet(*nodes_[step], planned.runs) != code_[step].hooks) return false;
+  if (!has_operator(planned)) return true;
+  try {
+    check_saved_tensors(*planned.binding, *nodes_[step]);
+  } catch (const std::exception&) {
+    return false;  // the native backend will raise it when the step's turn comes
+  }
+  return true;
+}
+
+void GraphRun::release(size_t step) {
+  if (plan_.steps[step].runs && !request_.task.keep_graph_) nodes_[step]->release_variables();
+}
+
+variable_list GraphRun::resume(Progress progress) {
+  TORCH_CHECK(is_running_, "this backward has ended");
+  return native_.resume(nodes_, request_, slow_path_, std::move(progress));
+}
+
+variable_list call_hooks(const LiveStep& step, HookKind kind, variable_list gradients) {
+  ForeignCode code(step, GraphRun::Phase::kBeforeCall, is_last_before_call(step, kind));
+  switch (kind) {
+    case HookKind::kTensorPre:
+      gradients = call_tensor_pre_hooks(*step.node, std::move(gradients));
+      break;
+    case HookKind::kRetainsGrad:
+      gradients = call_retains_grad_hooks(*step.node, std::move(gradients));
+      break;
+    case HookKind::kPre:
+      gradients = call_pre_hooks(*step.node, std::move(gradients));
+      break;
+    default:
+      TORCH_INTERNAL_ASSERT(false, "these hooks are called behind the node");
+  }
+  code.end();
+  return gradients;
+}
+
+variable_list call_post_hooks(const LiveStep& step, variable_list results, const variable_list& gradients) {
+  ForeignCode code(step, GraphRun::Phase::kBehindCall, true);
+  results = call_post_hooks(*step.node, std::move(results), gradients);
+  code.end();
+  return results;
+}
+
+variable_list call_node(const LiveStep& step, variable_list gradients) {
+  ForeignCode code(step, GraphRun::Phase::kCall, true);
+  if (step.run != nullptr && !step.run->keeps_graph()) step.node->will_release_variables();
+  variable_list results = (*step.node)(std::move(gradients));
+  validate_grads(*step.node, results);
+  code.end();
+  return results;
+}
+
+variable_list unpack(const LiveStep& step) {
+  ForeignCode code(step, GraphRun::Phase::kBeforeCall, true);
+  const variable_list packed = saved_tensors(*step.binding, *step.node, UnpackHooks::kLeave);
+  const variable_list all = saved_tensors(*step.binding, *step.node, UnpackHooks::kCall);
+  variable_list unpacked;
+  for (size_t i = 0; i < packed.size(); ++i) {
+    if (packed[i].is_same(PackWriter::unpacked_later())) unpacked.push_back(all[i]);
+  }
+  code.end();
+  return unpacked;
+}
+
+void accumulate_with_hooks(const LiveStep& step, at::Tensor gradient) {
+  ForeignCode code(step, GraphRun::Phase::kCall, true);
+  variable_list gradients;
+  gradients.push_back(std::move(gradient));
+  (*step.node)(std::move(gradients));
+  code.end();
+}
+
+}  // namespace backbind

@@ -1,0 +1,84 @@
+// One run of a printed graph on live nodes: what happens to the nodes around the code of a user that the graph calls.
+//
+// As long as nothing but operators run, nobody can see when a saved value is let go of, or whether it is checked once at
+// the beginning or at its step. So the steps between two calls of foreign code are dealt with together: what they saved
+// is checked and let go of when the first of them is about to run. A hook may have changed what lies ahead (a saved
+// tensor, other hooks); then the graph is left, and the native backend goes on where it stopped.
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <vector>
+
+#include "graph/lifted_values.h"
+#include "plan/executable.h"
+#include "thread_modes.h"
+
+namespace backbind {
+
+class GraphRun {
+ public:
+  // All that is referred to must live until finish().
+  GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
+           const ResumableExecutable& native, SlowPathSteps& slow_path);
+
+  // To be called before the graph runs.
+  void begin();
+
+  // To be called behind each call of foreign code, with the phase of the step that it belongs to.
+  enum class Phase : uint8_t { kBeforeCall, kCall, kBehindCall };
+  void after_foreign_code(size_t step, Phase phase, bool is_last_of_phase);
+
+  // Whether what lies ahead is not what the graph was made for.
+  bool must_be_left() const { return must_be_left_; }
+
+  // Runs the steps that are left natively.
+  variable_list resume(Progress progress);
+
+  // The graph is no longer run: what still holds this object may ask nothing of it.
+  void finish() { is_running_ = false; }
+  bool is_running() const { return is_running_; }
+  bool keeps_graph() const { return request_.task.keep_graph_; }
+  const StepCode& code_of(size_t step) const { return code_[step]; }
+
+ private:
+  // Checks and lets go of the steps before the next that runs foreign code, which is checked too.
+  void advance();
+  bool is_as_lifted(size_t step) const;
+  void release(size_t step);
+
+  const Plan& plan_;
+  const LiveNodes& nodes_;
+  const Request& request_;
+  const std::vector<StepCode>& code_;
+  const ResumableExecutable& native_;
+  SlowPathSteps& slow_path_;
+  ThreadModes modes_;
+  // The first step that has not been let go of.
+  size_t next_ = 0;
+  bool has_run_foreign_code_ = false;
+  bool must_be_left_ = false;
+  bool is_running_ = true;
+};
+
+// A live node as a graph holds it: to call its hooks, to unpack what it saved, or to call it.
+struct LiveStep {
+  c10::intrusive_ptr<torch::autograd::Node> node;
+  // Null where the node has no operator.
+  const Binding* binding;
+  uint32_t position;
+  // Null in a graph that was traced: nothing is released.
+  std::shared_ptr<GraphRun> run;
+};
+
+// Each as the engine does it, as part of the run if there is one.
+variable_list call_hooks(const LiveStep& step, HookKind kind, variable_list gradients);
+variable_list call_post_hooks(const LiveStep& step, variable_list results, const variable_list& gradients);
+variable_list call_node(const LiveStep& step, variable_list gradients);
+// The saved tensors that have hooks which unpack them, in the order of the operator's arguments.
+variable_list unpack(const LiveStep& step);
+// Adds a gradient to the leaf, and calls the hooks behind that.
+void accumulate_with_hooks(const LiveStep& step, at::Tensor gradient);
+
+}  // namespace backbind

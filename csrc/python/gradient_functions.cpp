@@ -1,0 +1,80 @@
+#include "python/gradient_functions.h"
+
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+
+#include <optional>
+#include <vector>
+
+#include "gradients/sum.h"
+#include "gradients/validate.h"
+#include "python/bridge.h"
+
+namespace backbind::python {
+
+namespace {
+
+std::optional<at::Tensor> optional_tensor_of(PyObject* object, const char* what) {
+  if (object == Py_None) return std::nullopt;
+  TORCH_CHECK_TYPE(is_tensor(object), what, " must be a tensor or None, got ", Py_TYPE(object)->tp_name);
+  return tensor_of(object);
+}
+
+// A size, symbolic or not.
+c10::SymInt size_of(PyObject* object) {
+  if (!PyLong_Check(object)) return symbol_of(object);
+  const long long size = PyLong_AsLongLong(object);
+  if (size == -1 && PyErr_Occurred() != nullptr) throw PythonErrorSet();
+  return c10::SymInt(int64_t{size});
+}
+
+// Whether the gradient has these sizes and this dtype already.
+bool is_valid(const at::Tensor& gradient, const std::vector<c10::SymInt>& sizes, std::optional<at::ScalarType> dtype,
+              std::optional<at::Device> device) {
+  return !device.has_value() && (!dtype.has_value() || gradient.scalar_type() == *dtype) &&
+         gradient.sym_sizes().equals(sizes);
+}
+
+}  // namespace
+
+PyObject* validate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK_TYPE(count == 3 || count == 4,
+                     "validate_grad() takes a gradient, sizes, a dtype and perhaps a device, got ", count, " arguments");
+    const std::optional<at::Tensor> gradient = optional_tensor_of(arguments[0], "gradient");
+    if (!gradient.has_value()) Py_RETURN_NONE;
+    const auto sizes =
+        vector_of(arguments[1], "sizes", "ints", [](PyObject* item, Py_ssize_t) { return size_of(item); });
+    TORCH_CHECK_TYPE(arguments[2] == Py_None || THPDtype_Check(arguments[2]), "dtype must be a torch.dtype or None");
+    std::optional<at::ScalarType> dtype;
+    if (arguments[2] != Py_None) dtype = reinterpret_cast<THPDtype*>(arguments[2])->scalar_type;
+    std::optional<at::Device> device;
+    if (count == 4 && arguments[3] != Py_None) {
+      TORCH_CHECK_TYPE(THPDevice_Check(arguments[3]), "device must be a torch.device or None");
+      device = reinterpret_cast<THPDevice*>(arguments[3])->device;
+    }
+    if (is_valid(*gradient, sizes, dtype, device)) return shared(arguments[0]).release();
+    at::Tensor valid;
+    {
+      const GilReleased released;
+      valid = backbind::validate_grad(gradient, sizes, dtype, device);
+    }
+    return tensor_to_python(valid).release();
+  });
+}
+
+PyObject* sum_gradients(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK_TYPE(count == 2, "sum_gradients() takes two gradients, got ", count, " arguments");
+    const std::optional<at::Tensor> total = optional_tensor_of(arguments[0], "total");
+    const std::optional<at::Tensor> gradient = optional_tensor_of(arguments[1], "gradient");
+    at::Tensor sum;
+    {
+      const GilReleased released;
+      sum = backbind::sum_gradients(total, gradient);
+    }
+    return tensor_to_python(sum).release();
+  });
+}
+
+}  // namespace backbind::python

@@ -1,0 +1,84 @@
+"""What a graph calls besides operators: hooks, nodes without an operator, leaves, and code that unpacks saved tensors.
+
+Each function takes the live node that it is about (an element of the placeholder ``hooks``, or an attribute of a traced
+graph) and does what the engine does at that point of a backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from backbind import _C
+
+Gradients = list[torch.Tensor | None]
+
+
+def tensor_pre_hooks(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    """What the hooks on the tensors whose gradients these are make of them (``Tensor.register_hook``)."""
+    return node.tensor_pre_hooks(gradients)
+
+
+def retain_grad(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    """Keeps the gradients of tensors that retain them (``Tensor.retain_grad``), and returns them."""
+    return node.retain_grad(gradients)
+
+
+def pre_hooks(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    """What the hooks before the node make of the gradients (``Node.register_prehook``)."""
+    return node.pre_hooks(gradients)
+
+
+def post_hooks(
+    node: _C.LiveNode, results: Sequence[torch.Tensor | None], gradients: Sequence[torch.Tensor | None]
+) -> Gradients:
+    """What the hooks behind the node make of its results (``Node.register_hook``)."""
+    return node.post_hooks(results, gradients)
+
+
+def call_node(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    """The gradients that a node without an operator computes, each as its edge expects it: a function of Python
+    or C++, CopySlices and others.
+
+    Raises what the function raises, and RuntimeError where what it returns are no gradients of its inputs.
+    """
+    return node.call(gradients)
+
+
+def unpack(node: _C.LiveNode) -> list[torch.Tensor]:
+    """The saved tensors of the node that have unpack hooks, in the order of its operator's arguments."""
+    return node.unpack()
+
+
+def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
+    """Adds the gradient to ``leaf.grad``, as ``loss.backward()`` does."""
+    _C.accumulate_grad(leaf, gradient, False)
+
+
+def accumulate_grad_with_hooks(node: _C.LiveNode, gradient: torch.Tensor | None) -> None:
+    """Adds the gradient to the node's leaf, and calls what ``register_post_accumulate_grad_hook`` registered."""
+    node.accumulate(gradient)
+
+
+def leave_point(
+    node: _C.LiveNode,
+    first_step: int,
+    inputs: Sequence[tuple[int, int]],
+    gradients: Sequence[torch.Tensor | None],
+    results: Sequence[torch.Tensor | None],
+) -> None:
+    """Behind a step that ran a user's code: where a graph is left if that code changed what lies ahead, such as hooks
+    or saved tensors. ``gradients`` is what the ``inputs`` of the steps from ``first_step`` on have received so far.
+
+    The backend ``graph`` then runs these steps natively. A graph that is run otherwise cannot stop here.
+
+    Raises:
+        RuntimeError: the graph must be left.
+    """
+    if node.must_be_left:
+        raise RuntimeError(
+            f"code that step {first_step - 1} ({node.name}) ran has changed hooks or saved tensors of nodes that this "
+            "backward had not yet reached; its graph does not know of that: run such a backward with "
+            "backbind.capture(backend='native') or 'graph', which see what hooks do"
+        )

@@ -1,0 +1,207 @@
+"""Prints the lowering of a backward as a torch.fx graph, in plain loops: nothing is run or traced again.
+
+`trace` and the graph backends differ in where the values of the live graph come from (`ValueSource`) and in nothing
+else: sums, validation, hooks and the order of all of it are printed here.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import fx
+
+from backbind._namespace import get
+from backbind._operator import FunctionalOperator
+from backbind.graph import calls
+from backbind.graph.lowering import (
+    Accumulate,
+    AddToBuffer,
+    Call,
+    CallHooks,
+    ExpectedGrad,
+    InputRef,
+    Lifted,
+    LoweredStep,
+    Lowering,
+    Release,
+    ReturnGrad,
+    ValidateGrads,
+)
+
+
+class ValueSource(Protocol):
+    """Where a graph takes the values of the live graph from."""
+
+    def value(self, value: object, step: LoweredStep) -> Any:
+        """A saved value, a leaf or a size, as an argument in the graph. `Lifted` values that are unpacked by the step
+        itself are not asked for."""
+        ...
+
+    def live_node(self, step: LoweredStep) -> fx.Node:
+        """The live node of a step that runs code of a user."""
+        ...
+
+
+def snake_case(node: str) -> str:
+    """The name of a call in the graph.
+
+    >>> snake_case("MulBackward0"), snake_case("NativeLayerNormBackward0")
+    ('mul_backward0', 'native_layer_norm_backward0')
+    >>> snake_case("torch::autograd::CopySlices")
+    'copy_slices'
+    """
+    name = re.sub(r"\W", "_", node.rpartition("::")[2])
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def gradient_name(functional: FunctionalOperator, edge_count: int, edge: int) -> str:
+    """The name of one gradient that a call computes: by the input that it is for, where each has a single one."""
+    inputs = functional.inputs
+    which = inputs[edge] if len(inputs) == edge_count else str(edge)
+    return f"{snake_case(functional.name)}_{which}"
+
+
+@dataclass(slots=True)
+class _Computed:
+    """One gradient that a step computes; it is printed when somebody takes it."""
+
+    call: fx.Node
+    edge: int
+    name: str
+    expected: ExpectedGrad | None = None
+    printed: fx.Node | None = None
+
+
+class Printer:
+    """Holds the graph while it grows, and what each input buffer holds at that point of the backward."""
+
+    def __init__(self, graph: fx.Graph, values: ValueSource, result_count: int, *, with_leave_points: bool) -> None:
+        """``with_leave_points``: behind each step that runs a user's code the graph can be left."""
+        self._graph = graph
+        self._values = values
+        self._with_leave_points = with_leave_points
+        self._buffers: dict[InputRef, fx.Node] = {}
+        self.results: list[fx.Node | None] = [None] * result_count
+        self._step: LoweredStep | None = None
+
+    def print_root(self, gradient: fx.Node, input_ref: InputRef, expected: ExpectedGrad | None) -> None:
+        """The gradient of an output, which enters at an input."""
+        self._add_to_buffer(input_ref, self._validated(gradient, "root", expected))
+
+    def print_steps(self, lowering: Lowering) -> None:
+        """All of them, in the engine's order."""
+        last = len(lowering.steps) - 1
+        for position, step in enumerate(lowering.steps):
+            self._step = step
+            self._print_step(position, step)
+            if self._with_leave_points and step.is_foreign and position < last:
+                self._print_leave_point(position + 1, step)
+
+    def call(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> fx.Node:
+        """A call, which remembers the step that it belongs to."""
+        node = self._graph.create_node("call_function", target, arguments, name=name)
+        if self._step is not None:
+            node.meta["autograd_node"] = self._step.node
+        return node
+
+    def _print_step(self, position: int, step: LoweredStep) -> None:
+        incoming = [self._buffers.pop(InputRef(position, number), None) for number in range(step.num_inputs)]
+        computed: list[_Computed] = []
+        for operation in step.operations:
+            match operation:
+                case ReturnGrad(input_nr, result):
+                    self.results[result] = incoming[input_nr]
+                case CallHooks("post_hooks"):
+                    if step.has_hooks(operation):
+                        computed = self._call_post_hooks(step, computed, incoming)
+                case CallHooks(kind):
+                    if step.has_hooks(operation):
+                        incoming = self._call_hooks(kind, step, incoming)
+                case Call():
+                    computed = self._call_node(step, incoming)
+                case Accumulate(leaf):
+                    self._accumulate(leaf, step, incoming[0])
+                case ValidateGrads(expected):
+                    for one, metadata in zip(computed, expected, strict=False):
+                        one.expected = metadata
+                case AddToBuffer(edge, input_ref):
+                    self._add_to_buffer(input_ref, self._printed(computed[edge]))
+                case Release():
+                    pass  # a graph holds no saved values; those of live nodes are let go of by csrc/graph/graph_run
+
+    def _call_hooks(
+        self, kind: str, step: LoweredStep, incoming: Sequence[fx.Node | None]
+    ) -> list[fx.Node | None]:
+        arguments = (self._values.live_node(step), list(incoming))
+        changed = self.call(getattr(calls, kind), arguments, f"{snake_case(step.node)}_{kind}")
+        name = f"{snake_case(step.node)}_gradient"
+        return [self.call(operator.getitem, (changed, number), name) for number in range(step.num_inputs)]
+
+    def _call_post_hooks(
+        self, step: LoweredStep, computed: Sequence[_Computed], incoming: Sequence[fx.Node | None]
+    ) -> list[_Computed]:
+        results = [self._printed(one) for one in computed]
+        arguments = (self._values.live_node(step), results, list(incoming))
+        changed = self.call(calls.post_hooks, arguments, f"{snake_case(step.node)}_post_hooks")
+        return [_Computed(changed, one.edge, one.name) for one in computed]
+
+    def _call_node(self, step: LoweredStep, incoming: Sequence[fx.Node | None]) -> list[_Computed]:
+        count = len(step.expected)
+        name = snake_case(step.operator or step.node)
+        if step.operator is None:
+            call = self.call(calls.call_node, (self._values.live_node(step), list(incoming)), name)
+            return [_Computed(call, edge, f"{name}_{edge}") for edge in range(count)]
+        functional = get(step.operator)
+        unpacked = None
+        if step.unpacks:
+            unpacked = self.call(calls.unpack, (self._values.live_node(step),), f"{name}_unpacked")
+        arguments = (list(incoming), *(self._argument(value, step, unpacked) for value in step.packed))
+        call = self.call(functional.overload, arguments, name)
+        return [_Computed(call, edge, gradient_name(functional, count, edge)) for edge in range(count)]
+
+    def _argument(self, value: object, step: LoweredStep, unpacked: fx.Node | None) -> Any:
+        if isinstance(value, list):
+            return [self._argument(item, step, unpacked) for item in value]
+        if isinstance(value, Lifted) and value.place == "unpacked":
+            assert unpacked is not None
+            return self.call(operator.getitem, (unpacked, value.index), f"{snake_case(step.node)}_saved")
+        return self._values.value(value, step)
+
+    def _accumulate(self, leaf: torch.Tensor | Lifted, step: LoweredStep, gradient: fx.Node | None) -> None:
+        if "post-accumulate-grad hook" in step.hooks:
+            arguments: tuple[Any, ...] = (self._values.live_node(step), gradient)
+            self.call(calls.accumulate_grad_with_hooks, arguments, "accumulate_grad")
+        elif gradient is not None:
+            self.call(calls.accumulate_grad, (self._values.value(leaf, step), gradient), "accumulate_grad")
+
+    def _printed(self, computed: _Computed) -> fx.Node:
+        """One of the gradients that a call computes, as its edge takes it."""
+        if computed.printed is None:
+            gradient = self.call(operator.getitem, (computed.call, computed.edge), computed.name)
+            computed.printed = self._validated(gradient, computed.name, computed.expected)
+        return computed.printed
+
+    def _validated(self, gradient: fx.Node, name: str, expected: ExpectedGrad | None) -> fx.Node:
+        if expected is None:
+            return gradient
+        sizes = [self._values.value(size, self._step) if self._step else size for size in expected.sizes]
+        arguments: tuple[object, ...] = (gradient, sizes, expected.dtype)
+        if expected.device is not None:
+            arguments += (expected.device,)
+        return self.call(torch.ops.backbind.validate_grad.default, arguments, f"{name}_validated")
+
+    def _add_to_buffer(self, input_ref: InputRef, gradient: fx.Node) -> None:
+        total = self._buffers.get(input_ref)
+        if total is not None:
+            gradient = self.call(torch.ops.backbind.sum_gradients.default, (total, gradient), "total")
+        self._buffers[input_ref] = gradient
+
+    def _print_leave_point(self, next_step: int, step: LoweredStep) -> None:
+        inputs = [(input_ref.step, input_ref.input_nr) for input_ref in self._buffers]
+        arguments = (self._values.live_node(step), next_step, inputs, list(self._buffers.values()), list(self.results))
+        self.call(calls.leave_point, arguments, "leave_point")
