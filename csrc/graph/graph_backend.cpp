@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "hooks/final_callbacks.h"
+#include "thread_modes.h"
 
 namespace backbind {
 
@@ -96,6 +97,8 @@ class GraphExecutable final : public Executable {
     variable_list gradients;
     {
       const at::ThreadLocalStateGuard state(request.task.thread_locals_);
+      // Who wants to see each operator sees what the nodes call.
+      if (has_active_modes()) return native_->run(nodes, request, slow_path);
       gradients = run_graph(nodes, request, slow_path, *values);
     }
     call_final_callbacks(request.task);

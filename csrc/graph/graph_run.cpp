@@ -1,7 +1,10 @@
 #include "graph/graph_run.h"
 
 #include <ATen/ThreadLocalState.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -64,6 +67,19 @@ class ForeignCode {
   const torch_private::CurrentNodeGuard current_node_;
 };
 
+variable_list call_hooks_of_kind(Node& node, HookKind kind, variable_list gradients) {
+  switch (kind) {
+    case HookKind::kTensorPre:
+      return call_tensor_pre_hooks(node, std::move(gradients));
+    case HookKind::kRetainsGrad:
+      return call_retains_grad_hooks(node, std::move(gradients));
+    case HookKind::kPre:
+      return call_pre_hooks(node, std::move(gradients));
+    default:
+      TORCH_INTERNAL_ASSERT(false, "these hooks are called behind the node");
+  }
+}
+
 // Whether nothing foreign is called between a kind of hook and the call of the node.
 bool is_last_before_call(const LiveStep& step, HookKind kind) {
   if (step.run == nullptr) return true;
@@ -89,10 +105,10 @@ void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phas
   if (!is_last_of_phase) return;
   const StepCode& code = code_[step];
   if (phase == Phase::kBeforeCall) {
-    // The node's own call releases it where it is called.
-    if (code.is_opaque || (plan_.steps[step].is_accumulate_grad && code.hooks.has(HookKind::kPostAccumulateGrad)))
-      return;
-    if (has_operator(plan_.steps[step])) check_saved_tensors(*plan_.steps[step].binding, *nodes_[step]);
+    // Something may have changed about the step itself: other hooks behind it, or a saved tensor.
+    must_be_left_ = !is_as_lifted(step);
+    const bool calls_node = code.is_opaque || code.hooks.has(HookKind::kPostAccumulateGrad);
+    if (must_be_left_ || calls_node) return;  // who calls the node releases it
   }
   if (next_ == step) {
     release(step);
@@ -103,19 +119,22 @@ void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phas
 }
 
 void GraphRun::advance() {
-  for (; next_ < plan_.steps.size(); ++next_) {
-    if (has_run_foreign_code_ && !is_as_lifted(next_)) {
-      must_be_left_ = true;
-      return;
-    }
-    if (code_[next_].is_foreign()) return;
-    release(next_);
+  size_t end = next_;
+  while (end < plan_.steps.size() && !code_[end].is_foreign()) ++end;
+  if (has_run_foreign_code_) {
+    const size_t checked = std::min(end + 1, plan_.steps.size());
+    must_be_left_ = torch::autograd::AnomalyMode::is_enabled();
+    for (size_t step = next_; step < checked && !must_be_left_; ++step) must_be_left_ = !is_as_lifted(step);
+    if (must_be_left_) return;
   }
+  for (; next_ < end; ++next_) release(next_);
 }
 
 bool GraphRun::is_as_lifted(size_t step) const {
   const Step& planned = plan_.steps[step];
   if (HookSet(*nodes_[step], planned.runs) != code_[step].hooks) return false;
+  if (planned.is_accumulate_grad && planned.runs)
+    return is_leaf_of(static_cast<torch::autograd::AccumulateGrad&>(*nodes_[step]).variable, *nodes_[step]);
   if (!has_operator(planned)) return true;
   try {
     check_saved_tensors(*planned.binding, *nodes_[step]);
@@ -136,19 +155,7 @@ variable_list GraphRun::resume(Progress progress) {
 
 variable_list call_hooks(const LiveStep& step, HookKind kind, variable_list gradients) {
   ForeignCode code(step, GraphRun::Phase::kBeforeCall, is_last_before_call(step, kind));
-  switch (kind) {
-    case HookKind::kTensorPre:
-      gradients = call_tensor_pre_hooks(*step.node, std::move(gradients));
-      break;
-    case HookKind::kRetainsGrad:
-      gradients = call_retains_grad_hooks(*step.node, std::move(gradients));
-      break;
-    case HookKind::kPre:
-      gradients = call_pre_hooks(*step.node, std::move(gradients));
-      break;
-    default:
-      TORCH_INTERNAL_ASSERT(false, "these hooks are called behind the node");
-  }
+  gradients = call_hooks_of_kind(*step.node, kind, std::move(gradients));
   code.end();
   return gradients;
 }
@@ -181,10 +188,8 @@ variable_list unpack(const LiveStep& step) {
   return unpacked;
 }
 
-void accumulate_with_hooks(const LiveStep& step, at::Tensor gradient) {
+void accumulate_with_hooks(const LiveStep& step, variable_list gradients) {
   ForeignCode code(step, GraphRun::Phase::kCall, true);
-  variable_list gradients;
-  gradients.push_back(std::move(gradient));
   (*step.node)(std::move(gradients));
   code.end();
 }

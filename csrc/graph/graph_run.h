@@ -79,6 +79,6 @@ variable_list call_node(const LiveStep& step, variable_list gradients);
 // The saved tensors that have hooks which unpack them, in the order of the operator's arguments.
 variable_list unpack(const LiveStep& step);
 // Adds a gradient to the leaf, and calls the hooks behind that.
-void accumulate_with_hooks(const LiveStep& step, at::Tensor gradient);
+void accumulate_with_hooks(const LiveStep& step, variable_list gradients);
 
 }  // namespace backbind

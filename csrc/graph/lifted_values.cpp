@@ -5,6 +5,7 @@
 #include <string>
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include "gradients/expected_grad.h"
 #include "ivalue/pack.h"
@@ -37,7 +38,9 @@ class Reader {
     constant(code.hooks.bits());
     if (step.is_accumulate_grad && step.runs) {
       place_.argument = FactPlace::kLeaf;
-      tensor(static_cast<AccumulateGrad&>(node).variable);
+      const at::Tensor& variable = static_cast<AccumulateGrad&>(node).variable;
+      TORCH_CHECK(is_leaf_of(variable, node), "a leaf no longer accumulates");
+      tensor(variable);
     } else if (has_operator(step)) {
       const uint32_t before = unpacked_later_;
       arguments(plan, step, node);
@@ -186,6 +189,12 @@ class Reader {
 };
 
 }  // namespace
+
+bool is_leaf_of(const at::Tensor& variable, const Node& accumulator) {
+  const auto* meta = torch::autograd::impl::get_autograd_meta(variable);
+  return meta != nullptr && meta->requires_grad_ && meta->grad_fn_ == nullptr &&
+         meta->grad_accumulator_.lock().get() == &accumulator;
+}
 
 std::vector<bool> needed_edges(const Plan& plan, const Step& step) {
   std::vector<bool> needed;

@@ -42,12 +42,15 @@ struct LiftedValues {
 
 // Reads the values of one backward. Nothing of a user is called: saved tensors with hooks are left packed.
 //
-// Raises RuntimeError where a saved tensor was freed or changed in place.
+// Raises RuntimeError where a saved tensor was freed or changed in place, or where a leaf is no longer what it was.
 LiftedValues lift_values(const Plan& plan, const LiveNodes& nodes, const Request& request,
                          FactPlaces* places = nullptr);
 
 // What is needed for which edge of a step, as a list.
 std::vector<bool> needed_edges(const Plan& plan, const Step& step);
+
+// Whether it is still the leaf that the node accumulates into: a leaf may stop wanting a gradient, or become a result.
+bool is_leaf_of(const at::Tensor& variable, const torch::autograd::Node& accumulator);
 
 // Whether the plan alone tells what the node's gradients are validated against: it has an operator. Opaque nodes
 // validate what they give when they are called.

@@ -31,6 +31,8 @@ class Executable {
 // A backward that was run up to some step: what a backend needs to go on where another one had to stop.
 struct Progress {
   size_t first_step;
+  // Whether the hooks before that step have been called.
+  bool has_called_pre_hooks = false;
   // What the input buffers of the steps from there on hold.
   std::vector<std::pair<InputRef, at::Tensor>> buffers;
   // What is known of the gradients that were asked for.

@@ -55,7 +55,30 @@ bool is_python_function(torch::autograd::Node& node) {
   return THPFunction_Check(object.get());
 }
 
+namespace {
+
+// Whether warnings of C++ are already on their way to Python: a function of torch that runs further up the stack will
+// issue them when it ends, as the engine does at the end of a backward.
+bool delays_warnings() {
+  static c10::WarningHandler* const base = c10::WarningUtils::get_warning_handler();
+  return c10::WarningUtils::get_warning_handler() != base;
+}
+
+PyObject* run_without_warnings(PyObject* (*body)(void*), void* context) {
+  try {
+    return body(context);
+  } catch (const PythonErrorSet&) {
+    return nullptr;
+  } catch (const std::exception&) {
+    torch::translate_exception_to_python(std::current_exception());
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 PyObject* run_guarded(PyObject* (*body)(void*), void* context) {
+  if (delays_warnings()) return run_without_warnings(body, context);
   HANDLE_TH_ERRORS
   try {
     return body(context);

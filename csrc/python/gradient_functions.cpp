@@ -2,13 +2,16 @@
 
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "gradients/sum.h"
 #include "gradients/validate.h"
 #include "python/bridge.h"
+#include "python/tensor_list.h"
 
 namespace backbind::python {
 
@@ -63,17 +66,32 @@ PyObject* validate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssi
   });
 }
 
-PyObject* sum_gradients(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+PyObject* add_to_buffer(PyObject* /*module*/, PyObject* list) {
   return guarded([&]() -> PyObject* {
-    TORCH_CHECK_TYPE(count == 2, "sum_gradients() takes two gradients, got ", count, " arguments");
-    const std::optional<at::Tensor> total = optional_tensor_of(arguments[0], "total");
-    const std::optional<at::Tensor> gradient = optional_tensor_of(arguments[1], "gradient");
-    at::Tensor sum;
-    {
+    variable_list parts = moved_tensors_of(list, "gradients");
+    TORCH_CHECK_VALUE(parts.size() == 2, "add_to_buffer() takes two gradients, got ", parts.size());
+    if (!parts[1].defined()) std::swap(parts[0], parts[1]);
+    if (parts[0].defined()) {
       const GilReleased released;
-      sum = backbind::sum_gradients(total, gradient);
+      backbind::add_to_buffer(parts[0], std::move(parts[1]), nullptr);
+    } else {
+      parts[0] = std::move(parts[1]);
     }
-    return tensor_to_python(sum).release();
+    return tensor_to_python(parts[0]).release();
+  });
+}
+
+PyObject* accumulate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
+  return guarded([&]() -> PyObject* {
+    TORCH_CHECK_TYPE(count == 2, "accumulate_grad() takes a leaf and a list, got ", count, " arguments");
+    TORCH_CHECK_TYPE(is_tensor(arguments[0]), "the leaf must be a tensor, got ", Py_TYPE(arguments[0])->tp_name);
+    const at::Tensor& leaf = tensor_of(arguments[0]);
+    variable_list gradients = moved_tensors_of(arguments[1], "gradients");
+    const GilReleased released;
+    const auto node = torch::autograd::impl::grad_accumulator(leaf);
+    TORCH_CHECK(node != nullptr, "a gradient can only be accumulated into a leaf that requires grad");
+    (*node)(std::move(gradients));
+    Py_RETURN_NONE;
   });
 }
 

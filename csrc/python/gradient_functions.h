@@ -1,5 +1,7 @@
-// What graphs do with gradients between nodes, as functions: the operators backbind::validate_grad and
-// backbind::sum_gradients without the dispatcher's Python side.
+// What a running graph does with gradients between nodes, as functions.
+//
+// Two of them take gradients in a list, which they empty: where that list was their only owner, the engine's own rules
+// apply to a gradient that nobody else has. A sum reuses its memory, and a leaf takes it over.
 #pragma once
 
 #include <torch/csrc/python_headers.h>
@@ -8,6 +10,7 @@ namespace backbind::python {
 
 // Functions of the module; runtime/backbind/_C.pyi says what they take and return.
 PyObject* validate_grad(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-PyObject* sum_gradients(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+PyObject* add_to_buffer(PyObject* module, PyObject* list);
+PyObject* accumulate_grad(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 }  // namespace backbind::python

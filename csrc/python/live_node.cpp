@@ -1,8 +1,5 @@
 #include "python/live_node.h"
 
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <memory>
 #include <new>
 #include <utility>
@@ -66,11 +63,9 @@ PyObject* live_node_unpack(PyObject* object, PyObject* /*unused*/) {
   return guarded([&] { return tensors_of([&] { return unpack(step_of(object)); }); });
 }
 
-PyObject* live_node_accumulate(PyObject* object, PyObject* gradient) {
+PyObject* live_node_accumulate(PyObject* object, PyObject* gradients) {
   return guarded([&]() -> PyObject* {
-    TORCH_CHECK_TYPE(gradient == Py_None || is_tensor(gradient), "accumulate() takes a tensor or None, got ",
-                     Py_TYPE(gradient)->tp_name);
-    at::Tensor given = gradient == Py_None ? at::Tensor() : tensor_of(gradient);
+    variable_list given = moved_tensors_of(gradients, "gradients");
     {
       const GilReleased released;
       accumulate_with_hooks(step_of(object), std::move(given));
@@ -88,16 +83,20 @@ std::pair<uint32_t, uint32_t> pair_of(PyObject* object) {
 
 PyObject* live_node_resume(PyObject* object, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    TORCH_CHECK_TYPE(count == 4, "resume() takes a step, inputs, gradients and results, got ", count, " arguments");
+    TORCH_CHECK_TYPE(count == 5, "resume() takes a step, a flag, inputs, gradients and results, got ", count,
+                     " arguments");
     const size_t first_step = PyLong_AsSize_t(arguments[0]);
     if (PyErr_Occurred() != nullptr) throw PythonErrorSet();
-    const auto inputs = vector_of(arguments[1], "inputs", "pairs", [](PyObject* item, Py_ssize_t) {
+    const auto inputs = vector_of(arguments[2], "inputs", "pairs", [](PyObject* item, Py_ssize_t) {
       const auto [step, input_nr] = pair_of(item);
       return InputRef{step, input_nr};
     });
-    variable_list gradients = optional_tensors_of(arguments[2], "gradients");
+    variable_list gradients = optional_tensors_of(arguments[3], "gradients");
     TORCH_CHECK_VALUE(inputs.size() == gradients.size(), "as many inputs as gradients are wanted");
-    Progress progress{.first_step = first_step, .buffers = {}, .returned = optional_tensors_of(arguments[3], "results")};
+    Progress progress{.first_step = first_step,
+                      .has_called_pre_hooks = arguments[1] == Py_True,
+                      .buffers = {},
+                      .returned = optional_tensors_of(arguments[4], "results")};
     for (size_t i = 0; i < inputs.size(); ++i) progress.buffers.emplace_back(inputs[i], std::move(gradients[i]));
     const auto run = step_of(object).run;
     TORCH_CHECK(run != nullptr, "this node belongs to no running backward");
@@ -150,7 +149,7 @@ PyMethodDef live_node_methods[] = {
      "What the hooks behind the node make of its results."},
     {"call", live_node_call, METH_O, "The gradients that the node computes, as its edges expect them."},
     {"unpack", live_node_unpack, METH_NOARGS, "The saved tensors whose hooks unpack them."},
-    {"accumulate", live_node_accumulate, METH_O, "Adds the gradient to the leaf, and calls the hooks behind that."},
+    {"accumulate", live_node_accumulate, METH_O, "Adds the gradient in a list, which is emptied, to the leaf, and calls the hooks behind that."},
     {"resume", as_c_function(live_node_resume), METH_FASTCALL, "Runs the steps that are left natively."},
     {"__reduce__", live_node_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
@@ -190,29 +189,6 @@ Owned live_node_to_python(LiveStep step) {
   Owned object = checked(live_node_type->tp_alloc(live_node_type, 0));
   new (&step_of(object.get())) LiveStep(std::move(step));
   return object;
-}
-
-PyObject* accumulate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
-  return guarded([&]() -> PyObject* {
-    TORCH_CHECK_TYPE(count == 3, "accumulate_grad() takes a leaf, a gradient and a flag, got ", count, " arguments");
-    TORCH_CHECK_TYPE(is_tensor(arguments[0]), "the leaf must be a tensor, got ", Py_TYPE(arguments[0])->tp_name);
-    if (arguments[1] == Py_None) Py_RETURN_NONE;
-    TORCH_CHECK_TYPE(is_tensor(arguments[1]), "the gradient must be a tensor or None, got ",
-                     Py_TYPE(arguments[1])->tp_name);
-    const at::Tensor& leaf = tensor_of(arguments[0]);
-    const at::Tensor& gradient = tensor_of(arguments[1]);
-    // The caller's variable and its stack hold the gradient, and nobody else; the caller says whether that variable is
-    // used again.
-    const bool is_ours_alone = arguments[2] == Py_True && Py_REFCNT(arguments[1]) <= 2 && gradient.use_count() == 1;
-    const GilReleased released;
-    const auto node = torch::autograd::impl::grad_accumulator(leaf);
-    TORCH_CHECK(node != nullptr, "a gradient can only be accumulated into a leaf that requires grad");
-    variable_list gradients;
-    // The node takes a gradient over whose only owner is this list.
-    gradients.push_back(is_ours_alone && !at::GradMode::is_enabled() ? gradient.detach() : gradient);
-    (*node)(std::move(gradients));
-    Py_RETURN_NONE;
-  });
 }
 
 }  // namespace backbind::python

@@ -12,7 +12,4 @@ void add_live_node_type(PyObject* module);
 
 Owned live_node_to_python(LiveStep step);
 
-// Adds a gradient to a leaf as the engine does; a function of the module.
-PyObject* accumulate_grad(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
-
 }  // namespace backbind::python

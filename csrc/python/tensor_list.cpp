@@ -19,4 +19,11 @@ variable_list optional_tensors_of(PyObject* sequence, const char* what) {
   return tensors;
 }
 
+variable_list moved_tensors_of(PyObject* list, const char* what) {
+  TORCH_CHECK_TYPE(PyList_Check(list), what, " must be a list, got ", Py_TYPE(list)->tp_name);
+  variable_list tensors = optional_tensors_of(list, what);
+  if (PyList_SetSlice(list, 0, PyList_GET_SIZE(list), nullptr) < 0) throw PythonErrorSet();
+  return tensors;
+}
+
 }  // namespace backbind::python

@@ -14,4 +14,7 @@ namespace backbind::python {
 // Throws TypeError for anything else.
 variable_list optional_tensors_of(PyObject* sequence, const char* what);
 
+// The same, which empties the list: so the caller may be the only one who has them.
+variable_list moved_tensors_of(PyObject* list, const char* what);
+
 }  // namespace backbind::python

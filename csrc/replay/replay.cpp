@@ -56,7 +56,14 @@ class Replay {
     returned_ = std::move(progress.returned);
     returned_.resize(plan_.inputs.size());
     for (auto& [input, gradient] : progress.buffers) add(input, std::move(gradient), /*below_autograd=*/false);
-    return run_steps(progress.first_step);
+    size_t first = progress.first_step;
+    if (progress.has_called_pre_hooks) {
+      const Step& step = plan_.steps[first];
+      Node& node = *nodes_[first];
+      guarded(node, [&] { execute_live(first, step, node, /*from_call=*/true); });
+      first += 1;
+    }
+    return run_steps(first);
   }
 
  private:
@@ -117,7 +124,7 @@ class Replay {
   void run_step(size_t position) {
     const Step& step = plan_.steps[position];
     Node& node = *nodes_[position];
-    try {
+    guarded(node, [&] {
       const WatchedOperator* foreign = foreign_kernels_.of(step);
       const std::optional<SlowPathReason> reason = run_directly(step, node, foreign);
       if (!reason.has_value()) return;
@@ -127,15 +134,27 @@ class Replay {
         slow_path_.add(step.node_type, *reason);
       }
       if (request_.note_graph() && position > 0) torch_private::release_dependencies(request_.task);
-      const torch_private::CurrentNodeGuard current_node(node);
-      execute(position, step, node);
-      restore_modes();
+      execute_live(position, step, node, /*from_call=*/false);
+    });
+  }
+
+  // Runs `body`, and has the engine note down what it raises.
+  template <class Body>
+  void guarded(Node& node, Body body) {
+    try {
+      body();
     } catch (std::exception& error) {
       // The engine keeps a Python exception safe until the thread that asked for the backward raises it.
       torch::autograd::Engine::get_default_engine().thread_on_exception(request_.task.shared_from_this(), node.getptr(),
                                                                         error);
       throw;
     }
+  }
+
+  void execute_live(size_t position, const Step& step, Node& node, bool from_call) {
+    const torch_private::CurrentNodeGuard current_node(node);
+    execute(position, step, node, from_call);
+    restore_modes();
   }
 
   // Hooks, functions and tensor subclasses may leave a mode of the thread behind. What their own step still does feels
@@ -145,11 +164,14 @@ class Replay {
       at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
   }
 
-  // The slow path: each operation of the step on the live node.
-  void execute(size_t position, const Step& step, Node& node) {
+  // The slow path: each operation of the step on the live node; those before its call only without `from_call`.
+  void execute(size_t position, const Step& step, Node& node, bool from_call) {
     variable_list gradients = buffers_.take(step);
     variable_list results;
+    bool is_behind_hooks = !from_call;
     for (const Operation& operation : lowering_.operations_of(position)) {
+      is_behind_hooks |= operation.kind == OperationKind::kCall || operation.kind == OperationKind::kAccumulate;
+      if (!is_behind_hooks) continue;
       switch (operation.kind) {
         case OperationKind::kTensorPreHooks:
           if (!node.tensor_pre_hooks().empty()) gradients = call_tensor_pre_hooks(node, std::move(gradients));

@@ -24,9 +24,14 @@ class Way(Enum):
     """Each backward inside ``with backbind.capture()``."""
     ENABLED = "enabled"
     """The whole case, forwards too, after ``backbind.enable()``."""
+    GRAPH = "graph"
+    """Each backward inside ``with backbind.capture(backend="graph")``."""
 
 
-CAPTURING_WAYS = (Way.CAPTURED, Way.ENABLED)
+CAPTURING_WAYS = (Way.CAPTURED, Way.ENABLED, Way.GRAPH)
+
+_BACKENDS = {Way.CAPTURED: "native", Way.GRAPH: "graph"}
+"""The ways that capture each backward by itself, and what runs it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def run_here(case: Case, way: Way) -> Outcome:
         return action()
 
     def captured(action: Callable[[], T], /) -> T:
-        with backbind.capture() as session:
+        with backbind.capture(backend=_BACKENDS[way]) as session:
             sessions.append(session)
             return action()
 
@@ -69,7 +74,7 @@ def run_here(case: Case, way: Way) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            results = observed(case.program(captured if way is Way.CAPTURED else as_it_is))
+            results = observed(case.program(captured if way in _BACKENDS else as_it_is))
         except Exception:
             raised = traceback.format_exc()
     stats = [session.stats for session in sessions]

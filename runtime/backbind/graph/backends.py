@@ -16,7 +16,9 @@ from backbind.graph.runner import make_runner
 CompileGraph = Callable[[fx.GraphModule], Callable[..., Any]]
 
 
-def graph_backend(compile_graph: CompileGraph, dynamic: bool | None) -> _C.BackendHandle:
+def graph_backend(
+    compile_graph: CompileGraph, dynamic: bool | None, *, follows_changes: bool
+) -> _C.BackendHandle:
     """A backend that has ``compile_graph`` make something callable of each captured graph."""
 
     def compile_backward(
@@ -27,7 +29,7 @@ def graph_backend(compile_graph: CompileGraph, dynamic: bool | None) -> _C.Backe
     ) -> Callable[..., Sequence[Any]]:
         lowering = Lowering.of_records(roots, steps)
         lifted = [None if one is None else Lifted(*one) for one in root_gradients]
-        module = build_captured_graph(lowering, lifted, result_count)
+        module = build_captured_graph(lowering, lifted, result_count, follows_changes=follows_changes)
         eliminate_dead_code(module.graph)
         module.recompile()
         return compile_graph(module)
@@ -56,5 +58,5 @@ def find_backend(name: str, dynamic: bool | None = None) -> _C.BackendHandle | N
         raise ValueError(f"no backend is called {name!r}; there are: native, graph")
     key = (name, dynamic)
     if key not in _backends:
-        _backends[key] = graph_backend(run_generated_code, dynamic)
+        _backends[key] = graph_backend(run_generated_code, dynamic, follows_changes=True)
     return _backends[key]

@@ -53,32 +53,34 @@ def unpack(node: _C.LiveNode) -> list[torch.Tensor]:
 
 def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """Adds the gradient to ``leaf.grad``, as ``loss.backward()`` does."""
-    _C.accumulate_grad(leaf, gradient, False)
+    _C.accumulate_grad(leaf, [gradient])
 
 
 def accumulate_grad_with_hooks(node: _C.LiveNode, gradient: torch.Tensor | None) -> None:
     """Adds the gradient to the node's leaf, and calls what ``register_post_accumulate_grad_hook`` registered."""
-    node.accumulate(gradient)
+    node.accumulate([gradient])
 
 
 def leave_point(
     node: _C.LiveNode,
     first_step: int,
+    has_called_pre_hooks: bool,
     inputs: Sequence[tuple[int, int]],
     gradients: Sequence[torch.Tensor | None],
     results: Sequence[torch.Tensor | None],
 ) -> None:
-    """Behind a step that ran a user's code: where a graph is left if that code changed what lies ahead, such as hooks
-    or saved tensors. ``gradients`` is what the ``inputs`` of the steps from ``first_step`` on have received so far.
+    """Behind a user's code: where a graph is left if that code changed what lies ahead, such as hooks or saved tensors.
 
-    The backend ``graph`` then runs these steps natively. A graph that is run otherwise cannot stop here.
+    ``first_step`` is the next to be run, of which hooks before it may have been called already; ``gradients`` is what
+    the ``inputs`` of the steps from there on have received so far. The backend ``graph`` then runs these steps
+    natively. A graph that is run otherwise cannot stop here.
 
     Raises:
         RuntimeError: the graph must be left.
     """
     if node.must_be_left:
         raise RuntimeError(
-            f"code that step {first_step - 1} ({node.name}) ran has changed hooks or saved tensors of nodes that this "
-            "backward had not yet reached; its graph does not know of that: run such a backward with "
+            f"code that was run for {node.name} has changed hooks or saved tensors of nodes that this backward had not "
+            "yet reached; its graph does not know of that: run such a backward with "
             "backbind.capture(backend='native') or 'graph', which see what hooks do"
         )

@@ -19,12 +19,13 @@ sizes and numbers that are not baked in, live nodes that run a user's code, and 
 
 
 def build_captured_graph(
-    lowering: Lowering, roots: Sequence[Lifted | None], result_count: int
+    lowering: Lowering, roots: Sequence[Lifted | None], result_count: int, *, follows_changes: bool
 ) -> fx.GraphModule:
-    """The graph of a backward. ``roots`` names the gradient of each output; None for an undefined one."""
+    """The graph of a backward. ``roots`` names the gradient of each output; None for an undefined one.
+    ``follows_changes`` is explained at `Printer`."""
     graph = fx.Graph()
     values = _LiftedValues(graph, lowering, roots)
-    printer = Printer(graph, values, result_count, with_leave_points=True)
+    printer = Printer(graph, values, result_count, follows_changes=follows_changes)
     for root, gradient in zip(lowering.roots, roots, strict=True):
         if root.input is not None and gradient is not None:
             printer.print_root(values.lifted(gradient), root.input, root.expected)

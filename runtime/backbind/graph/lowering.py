@@ -124,6 +124,11 @@ class LoweredStep:
         return _HOOKS[operation.kind] in self.hooks
 
     @property
+    def has_pre_hooks(self) -> bool:
+        """Whether hooks are called before the node is."""
+        return any(_HOOKS[kind] in self.hooks for kind in ("tensor_pre_hooks", "retain_grad", "pre_hooks"))
+
+    @property
     def unpacks(self) -> bool:
         """Whether a tensor that it saved has a hook that is called when the step runs."""
         return any(_is_unpacked(value) for value in self.packed)

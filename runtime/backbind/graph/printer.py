@@ -80,11 +80,11 @@ class _Computed:
 class Printer:
     """Holds the graph while it grows, and what each input buffer holds at that point of the backward."""
 
-    def __init__(self, graph: fx.Graph, values: ValueSource, result_count: int, *, with_leave_points: bool) -> None:
-        """``with_leave_points``: behind each step that runs a user's code the graph can be left."""
+    def __init__(self, graph: fx.Graph, values: ValueSource, result_count: int, *, follows_changes: bool) -> None:
+        """``follows_changes``: behind a user's code, which may change what lies ahead, the graph can be left."""
         self._graph = graph
         self._values = values
-        self._with_leave_points = with_leave_points
+        self._follows_changes = follows_changes
         self._buffers: dict[InputRef, fx.Node] = {}
         self.results: list[fx.Node | None] = [None] * result_count
         self._step: LoweredStep | None = None
@@ -99,8 +99,8 @@ class Printer:
         for position, step in enumerate(lowering.steps):
             self._step = step
             self._print_step(position, step)
-            if self._with_leave_points and step.is_foreign and position < last:
-                self._print_leave_point(position + 1, step)
+            if self._follows_changes and step.is_foreign and position < last:
+                self._print_leave_point(position + 1, step, ())
 
     def call(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> fx.Node:
         """A call, which remembers the step that it belongs to."""
@@ -122,10 +122,11 @@ class Printer:
                 case CallHooks(kind):
                     if step.has_hooks(operation):
                         incoming = self._call_hooks(kind, step, incoming)
-                case Call():
-                    computed = self._call_node(step, incoming)
-                case Accumulate(leaf):
-                    self._accumulate(leaf, step, incoming[0])
+                case Call() | Accumulate() if self._follows_changes and step.has_pre_hooks:
+                    self._print_leave_point(position, step, incoming)
+                    computed = self._run(operation, step, incoming)
+                case Call() | Accumulate():
+                    computed = self._run(operation, step, incoming)
                 case ValidateGrads(expected):
                     for one, metadata in zip(computed, expected, strict=False):
                         one.expected = metadata
@@ -133,6 +134,14 @@ class Printer:
                     self._add_to_buffer(input_ref, self._printed(computed[edge]))
                 case Release():
                     pass  # a graph holds no saved values; those of live nodes are let go of by csrc/graph/graph_run
+
+    def _run(
+        self, operation: Call | Accumulate, step: LoweredStep, incoming: Sequence[fx.Node | None]
+    ) -> list[_Computed]:
+        if isinstance(operation, Call):
+            return self._call_node(step, incoming)
+        self._accumulate(operation.leaf, step, incoming[0])
+        return []
 
     def _call_hooks(
         self, kind: str, step: LoweredStep, incoming: Sequence[fx.Node | None]
@@ -201,7 +210,13 @@ class Printer:
             gradient = self.call(torch.ops.backbind.sum_gradients.default, (total, gradient), "total")
         self._buffers[input_ref] = gradient
 
-    def _print_leave_point(self, next_step: int, step: LoweredStep) -> None:
-        inputs = [(input_ref.step, input_ref.input_nr) for input_ref in self._buffers]
-        arguments = (self._values.live_node(step), next_step, inputs, list(self._buffers.values()), list(self.results))
+    def _print_leave_point(
+        self, first_step: int, step: LoweredStep, incoming: Sequence[fx.Node | None]
+    ) -> None:
+        """``incoming``: what has come in at the first step, where its hooks have been called."""
+        inputs = [(first_step, number) for number in range(len(incoming))]
+        inputs += [(input_ref.step, input_ref.input_nr) for input_ref in self._buffers]
+        gradients = [*incoming, *self._buffers.values()]
+        live = self._values.live_node(step)
+        arguments = (live, first_step, bool(incoming), inputs, gradients, list(self.results))
         self.call(calls.leave_point, arguments, "leave_point")

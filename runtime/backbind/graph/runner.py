@@ -70,27 +70,35 @@ class _Writer:
             self._lines.append(f"return {self._text(node.args[0])}")
             return
         dead = [one.name for one in self._dies_at.get(node, ()) if one.op != "placeholder"]
-        self._lines.append(self._statement(node, dead))
-        if not node.users:
-            dead = [name for name in dead if name != node.name]
-        if dead:
-            self._lines.append(f"{' = '.join(dead)} = None")
+        moved = _moved(node)
+        if moved:
+            # Those that die here have no owner but the list, which the function empties.
+            self._lines.append(f"moved = {self._text(list(moved))}")
+            gone = [one.name for one in moved if isinstance(one, fx.Node) and one.name in dead]
+            self._forget(gone)
+            dead = [name for name in dead if name not in gone]
+        self._lines.append(self._statement(node))
+        self._forget(dead)
         if _is_last_input(node):
             self._lines.append("inputs.clear()")
 
-    def _statement(self, node: fx.Node, dead: Sequence[str]) -> str:
+    def _forget(self, names: Sequence[str]) -> None:
+        if names:
+            self._lines.append(f"{' = '.join(names)} = None")
+
+    def _statement(self, node: fx.Node) -> str:
         arguments = node.args
         if node.target is operator.getitem:
             return f"{node.name} = {self._text(arguments[0])}[{arguments[1]}]"
         if node.target is calls.leave_point:
-            live, step, inputs, gradients, results = (self._text(one) for one in arguments)
-            return f"if {live}.must_be_left: return {live}.resume({step}, {inputs}, {gradients}, {results})"
+            live, *rest = map(self._text, arguments)
+            return f"if {live}.must_be_left: return {live}.resume({', '.join(rest)})"
+        if node.target is torch.ops.backbind.sum_gradients.default:
+            return f"{node.name} = {self._object(_C.add_to_buffer, 'add_to_buffer')}(moved)"
         if node.target is calls.accumulate_grad:
-            leaf, gradient = arguments
-            assert isinstance(gradient, fx.Node)
-            is_last_use = gradient.name in dead and _has_one_use(gradient)
-            target = self._object(_C.accumulate_grad, "accumulate_grad")
-            return f"{target}({self._text(leaf)}, {self._text(gradient)}, {is_last_use})"
+            return f"{self._object(_C.accumulate_grad, 'accumulate_grad')}({self._text(arguments[0])}, moved)"
+        if node.target is calls.accumulate_grad_with_hooks:
+            return f"{self._text(arguments[0])}.accumulate(moved)"
         text = ", ".join(map(self._text, arguments))
         call = f"{self._target(node.target)}({text})"
         return f"{node.name} = {call}" if node.users else call
@@ -98,7 +106,7 @@ class _Writer:
     def _target(self, target: object) -> str:
         if isinstance(target, torch._ops.OpOverload) and target.namespace == "backbind":
             name = target.name().partition("::")[2]
-            return self._object(_GRADIENT_FUNCTIONS.get(name) or get(name), name)
+            return self._object(_C.validate_grad if name == "validate_grad" else get(name), name)
         method = _METHODS.get(target)  # type: ignore[call-overload]
         if method is not None:
             return self._object(method, method.__name__)
@@ -139,15 +147,16 @@ def _is_last_input(node: fx.Node) -> bool:
     return inputs.op == "placeholder" and inputs.target == "inputs" and next(reversed(inputs.users)) is node
 
 
-def _has_one_use(node: fx.Node) -> bool:
-    return len(node.users) == 1 and sum(one is node for one in next(iter(node.users)).all_input_nodes) == 1
+def _moved(node: fx.Node) -> tuple[Any, ...]:
+    """The gradients that a call takes over if nobody else needs them."""
+    if node.target is torch.ops.backbind.sum_gradients.default:
+        gradients = node.args
+    elif node.target in (calls.accumulate_grad, calls.accumulate_grad_with_hooks):
+        gradients = node.args[1:]
+    else:
+        return ()
+    return tuple(gradients)
 
-
-_GRADIENT_FUNCTIONS: dict[str, object] = {
-    "validate_grad": _C.validate_grad,
-    "sum_gradients": _C.sum_gradients,
-}
-"""Functions of the compiled part that do the same as operators, without the dispatcher."""
 
 _METHODS: dict[object, Any] = {
     calls.tensor_pre_hooks: _C.LiveNode.tensor_pre_hooks,
@@ -156,6 +165,5 @@ _METHODS: dict[object, Any] = {
     calls.post_hooks: _C.LiveNode.post_hooks,
     calls.call_node: _C.LiveNode.call,
     calls.unpack: _C.LiveNode.unpack,
-    calls.accumulate_grad_with_hooks: _C.LiveNode.accumulate,
 }
 """Methods of a live node that the functions of `calls` do nothing but call."""

@@ -34,7 +34,7 @@ def build_graph(
     graph = fx.Graph()
     hooked = [lowering.steps[position] for position in unpacked]
     values = _BakedValues(graph, copy_saved, hooked)
-    printer = Printer(graph, values, result_count, with_leave_points=False)
+    printer = Printer(graph, values, result_count, follows_changes=False)
     # All placeholders stand before anything else, as fx wants it.
     placeholders = [graph.placeholder(f"gradient_{i}", default_value=None) for i in range(len(outputs))]
     for position, output in enumerate(outputs):
