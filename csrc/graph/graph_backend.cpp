@@ -92,13 +92,11 @@ class GraphExecutable final : public Executable {
         native_(prepare_native(plan_, lowering_)) {}
 
   variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
-    std::optional<LiftedValues> values = lifted(nodes, request);
-    if (!values.has_value()) return native_->run(nodes, request, slow_path);
     variable_list gradients;
     {
       const at::ThreadLocalStateGuard state(request.task.thread_locals_);
-      // Who wants to see each operator sees what the nodes call.
-      if (has_active_modes()) return native_->run(nodes, request, slow_path);
+      std::optional<LiftedValues> values = lifted(nodes, request);
+      if (!values.has_value()) return native_->run(nodes, request, slow_path);
       gradients = run_graph(nodes, request, slow_path, *values);
     }
     call_final_callbacks(request.task);
@@ -111,6 +109,8 @@ class GraphExecutable final : public Executable {
     // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
     // behind it: that is no step of the plan.
     if (plan_->roots.size() == 1 && !plan_->roots[0].is_followed()) return std::nullopt;
+    // Who wants to see each operator sees those that the nodes call, and nothing else.
+    if (has_active_modes()) return std::nullopt;
     try {
       return lift_values(*plan_, nodes, request);
     } catch (const std::exception&) {

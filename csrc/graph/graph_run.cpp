@@ -97,36 +97,42 @@ GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& requ
                    const ResumableExecutable& native, SlowPathSteps& slow_path)
     : plan_(plan), nodes_(nodes), request_(request), code_(code), native_(native), slow_path_(slow_path) {}
 
-void GraphRun::begin() { advance(); }
+void GraphRun::begin() { advance(foreign_from(0)); }
 
 void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phase) {
   if (ThreadModes() != modes_) at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
   has_run_foreign_code_ = true;
   if (!is_last_of_phase) return;
   const StepCode& code = code_[step];
-  if (phase == Phase::kBeforeCall) {
-    // Something may have changed about the step itself: other hooks behind it, or a saved tensor.
-    must_be_left_ = !is_as_lifted(step);
-    const bool calls_node = code.is_opaque || code.hooks.has(HookKind::kPostAccumulateGrad);
-    if (must_be_left_ || calls_node) return;  // who calls the node releases it
+  const bool calls_node = code.is_opaque || code.hooks.has(HookKind::kPostAccumulateGrad);
+  const bool has_more = phase != Phase::kBehindCall && code.hooks.has(HookKind::kPost);
+  if (phase == Phase::kBeforeCall && calls_node) {
+    must_be_left_ = has_changed(step, step + 1);
+  } else if (has_more) {
+    advance(step + 1);
+  } else {
+    advance(foreign_from(step + 1));
   }
-  if (next_ == step) {
-    release(step);
-    next_ = step + 1;
-  }
-  if (phase != Phase::kBehindCall && code.hooks.has(HookKind::kPost)) return;
-  advance();
 }
 
-void GraphRun::advance() {
-  size_t end = next_;
-  while (end < plan_.steps.size() && !code_[end].is_foreign()) ++end;
-  if (has_run_foreign_code_) {
-    const size_t checked = std::min(end + 1, plan_.steps.size());
-    must_be_left_ = torch::autograd::AnomalyMode::is_enabled();
-    for (size_t step = next_; step < checked && !must_be_left_; ++step) must_be_left_ = !is_as_lifted(step);
-    if (must_be_left_) return;
+size_t GraphRun::foreign_from(size_t step) const {
+  while (step < code_.size() && !code_[step].is_foreign()) ++step;
+  return step;
+}
+
+bool GraphRun::has_changed(size_t first, size_t end) const {
+  if (!has_run_foreign_code_) return false;
+  if (torch::autograd::AnomalyMode::is_enabled()) return true;
+  for (size_t step = first; step < end; ++step) {
+    if (!is_as_lifted(step)) return true;
   }
+  return false;
+}
+
+void GraphRun::advance(size_t end) {
+  // The step that runs foreign code next must still do what it was to do.
+  must_be_left_ = has_changed(next_, std::min(end + 1, plan_.steps.size()));
+  if (must_be_left_) return;
   for (; next_ < end; ++next_) release(next_);
 }
 
@@ -142,6 +148,11 @@ bool GraphRun::is_as_lifted(size_t step) const {
     return false;  // the native backend will raise it when the step's turn comes
   }
   return true;
+}
+
+void GraphRun::release_called(size_t step) {
+  release(step);
+  next_ = step + 1;
 }
 
 void GraphRun::release(size_t step) {
@@ -172,6 +183,7 @@ variable_list call_node(const LiveStep& step, variable_list gradients) {
   if (step.run != nullptr && !step.run->keeps_graph()) step.node->will_release_variables();
   variable_list results = (*step.node)(std::move(gradients));
   validate_grads(*step.node, results);
+  if (step.run != nullptr) step.run->release_called(step.position);
   code.end();
   return results;
 }
@@ -191,6 +203,7 @@ variable_list unpack(const LiveStep& step) {
 void accumulate_with_hooks(const LiveStep& step, variable_list gradients) {
   ForeignCode code(step, GraphRun::Phase::kCall, true);
   (*step.node)(std::move(gradients));
+  if (step.run != nullptr) step.run->release_called(step.position);
   code.end();
 }
 

@@ -30,6 +30,9 @@ class GraphRun {
   enum class Phase : uint8_t { kBeforeCall, kCall, kBehindCall };
   void after_foreign_code(size_t step, Phase phase, bool is_last_of_phase);
 
+  // To be called when a live node was called: it is let go of.
+  void release_called(size_t step);
+
   // Whether what lies ahead is not what the graph was made for.
   bool must_be_left() const { return must_be_left_; }
 
@@ -43,9 +46,13 @@ class GraphRun {
   const StepCode& code_of(size_t step) const { return code_[step]; }
 
  private:
-  // Checks and lets go of the steps before the next that runs foreign code, which is checked too.
-  void advance();
+  // The first step from this one on that runs foreign code; the number of steps where there is none.
+  size_t foreign_from(size_t step) const;
+  // Whether foreign code has changed one of these steps.
+  bool has_changed(size_t first, size_t end) const;
   bool is_as_lifted(size_t step) const;
+  // Lets go of the steps before `end`, if nothing was changed.
+  void advance(size_t end);
   void release(size_t step);
 
   const Plan& plan_;
