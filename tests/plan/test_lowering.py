@@ -9,7 +9,7 @@ import backbind
 import pytest
 import torch
 from backbind import _C
-from backbind._lowering import (
+from backbind.graph.lowering import (
     AddToBuffer,
     Call,
     ExpectedGrad,
