@@ -84,11 +84,13 @@ std::vector<Fact> chosen(const std::vector<Fact>& facts, const std::vector<bool>
 class GraphExecutable final : public Executable {
  public:
   GraphExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
-                  std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, PrepareNative prepare_native)
+                  std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, bool follows_changes,
+                  PrepareNative prepare_native)
       : plan_(std::move(plan)),
         lowering_(std::move(lowering)),
         compiler_(std::move(compiler)),
         dynamic_(dynamic),
+        follows_changes_(follows_changes),
         native_(prepare_native(plan_, lowering_)) {}
 
   variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
@@ -122,7 +124,7 @@ class GraphExecutable final : public Executable {
                           LiftedValues& values) const {
     const bool builds_graph = at::GradMode::is_enabled();
     const KeptGraphPtr graph = graph_for(nodes, request, values, builds_graph);
-    const auto run = std::make_shared<GraphRun>(*plan_, nodes, request, values.code, *native_, slow_path);
+    const auto run = std::make_shared<GraphRun>(*plan_, nodes, request, values.code, follows_changes_, *native_, slow_path);
     GraphArguments arguments{.tensors = std::move(values.tensors),
                              .sizes = chosen(values.facts.sizes, graph->baked.dynamic_sizes),
                              .numbers = chosen(values.facts.numbers, graph->baked.dynamic_numbers),
@@ -135,7 +137,9 @@ class GraphExecutable final : public Executable {
     if (!arguments.steps.empty()) request.note_graph();
     const Finish finish(*run);
     run->begin();
-    return graph->compiled->call(std::move(arguments));
+    variable_list gradients = graph->compiled->call(std::move(arguments));
+    run->end();
+    return gradients;
   }
 
   class Finish {
@@ -167,6 +171,7 @@ class GraphExecutable final : public Executable {
   const std::shared_ptr<const Lowering> lowering_;
   const std::shared_ptr<const GraphCompiler> compiler_;
   const Dynamic dynamic_;
+  const bool follows_changes_;
   const std::shared_ptr<const ResumableExecutable> native_;
   mutable Graphs graphs_;
 };
@@ -175,7 +180,7 @@ class GraphExecutable final : public Executable {
 
 ExecutablePtr GraphBackend::prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering) const {
   return std::make_shared<const GraphExecutable>(std::move(plan), std::move(lowering), compiler_, dynamic_,
-                                                 prepare_native_);
+                                                 follows_changes_, prepare_native_);
 }
 
 }  // namespace backbind

@@ -22,14 +22,20 @@ using PrepareNative =
 
 class GraphBackend final : public Backend {
  public:
-  GraphBackend(std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, PrepareNative prepare_native)
-      : compiler_(std::move(compiler)), dynamic_(dynamic), prepare_native_(prepare_native) {}
+  // `follows_changes` tells whether what the compiler makes can be left where a user's code changes what lies ahead.
+  GraphBackend(std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, bool follows_changes,
+               PrepareNative prepare_native)
+      : compiler_(std::move(compiler)),
+        dynamic_(dynamic),
+        follows_changes_(follows_changes),
+        prepare_native_(prepare_native) {}
 
   ExecutablePtr prepare(PlanPtr plan, std::shared_ptr<const Lowering> lowering) const override;
 
  private:
   const std::shared_ptr<const GraphCompiler> compiler_;
   const Dynamic dynamic_;
+  const bool follows_changes_;
   const PrepareNative prepare_native_;
 };
 

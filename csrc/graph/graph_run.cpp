@@ -94,8 +94,14 @@ bool is_last_before_call(const LiveStep& step, HookKind kind) {
 }  // namespace
 
 GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
-                   const ResumableExecutable& native, SlowPathSteps& slow_path)
-    : plan_(plan), nodes_(nodes), request_(request), code_(code), native_(native), slow_path_(slow_path) {}
+                   bool follows_changes, const ResumableExecutable& native, SlowPathSteps& slow_path)
+    : plan_(plan),
+      nodes_(nodes),
+      request_(request),
+      code_(code),
+      follows_changes_(follows_changes),
+      native_(native),
+      slow_path_(slow_path) {}
 
 void GraphRun::begin() { advance(foreign_from(0)); }
 
@@ -107,7 +113,7 @@ void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phas
   const bool calls_node = code.is_opaque || code.hooks.has(HookKind::kPostAccumulateGrad);
   const bool has_more = phase != Phase::kBehindCall && code.hooks.has(HookKind::kPost);
   if (phase == Phase::kBeforeCall && calls_node) {
-    must_be_left_ = has_changed(step, step + 1);
+    set_must_be_left(has_changed(step, step + 1));
   } else if (has_more) {
     advance(step + 1);
   } else {
@@ -131,9 +137,29 @@ bool GraphRun::has_changed(size_t first, size_t end) const {
 
 void GraphRun::advance(size_t end) {
   // The step that runs foreign code next must still do what it was to do.
-  must_be_left_ = has_changed(next_, std::min(end + 1, plan_.steps.size()));
+  set_must_be_left(has_changed(next_, std::min(end + 1, plan_.steps.size())));
   if (must_be_left_) return;
   for (; next_ < end; ++next_) release(next_);
+}
+
+void GraphRun::set_must_be_left(bool must_be_left) {
+  TORCH_CHECK(!must_be_left || follows_changes_,
+              "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
+              "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
+              "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
+  must_be_left_ = must_be_left;
+}
+
+void GraphRun::end() {
+  if (must_be_left_) return;  // the native backend has run the rest
+  for (size_t step = 0; step < code_.size() && !follows_changes_; ++step) {
+    const HookSet hooks(*nodes_[step], plan_.steps[step].runs);
+    TORCH_CHECK((hooks.bits() & ~code_[step].hooks.bits()) == 0, "during this backward a hook was added to ",
+                nodes_[step]->name(),
+                ", which its compiled graph did not call: run such a backward with "
+                "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
+  }
+  for (; next_ < plan_.steps.size(); ++next_) release(next_);
 }
 
 bool GraphRun::is_as_lifted(size_t step) const {

@@ -21,7 +21,7 @@ class GraphRun {
  public:
   // All that is referred to must live until finish().
   GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
-           const ResumableExecutable& native, SlowPathSteps& slow_path);
+           bool follows_changes, const ResumableExecutable& native, SlowPathSteps& slow_path);
 
   // To be called before the graph runs.
   void begin();
@@ -35,6 +35,12 @@ class GraphRun {
 
   // Whether what lies ahead is not what the graph was made for.
   bool must_be_left() const { return must_be_left_; }
+
+  // To be called when the graph has run to its end. A compiler may have put foreign code into what it made, of which
+  // nothing was heard here.
+  //
+  // Raises RuntimeError where hooks were added that the graph did not call.
+  void end();
 
   // Runs the steps that are left natively.
   variable_list resume(Progress progress);
@@ -53,12 +59,15 @@ class GraphRun {
   bool is_as_lifted(size_t step) const;
   // Lets go of the steps before `end`, if nothing was changed.
   void advance(size_t end);
+  // Notes down whether it was changed. Raises RuntimeError where it was, and nobody can leave the graph.
+  void set_must_be_left(bool must_be_left);
   void release(size_t step);
 
   const Plan& plan_;
   const LiveNodes& nodes_;
   const Request& request_;
   const std::vector<StepCode>& code_;
+  const bool follows_changes_;
   const ResumableExecutable& native_;
   SlowPathSteps& slow_path_;
   ThreadModes modes_;

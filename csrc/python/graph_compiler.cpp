@@ -168,10 +168,11 @@ Dynamic dynamic_of(PyObject* object) {
 
 PyObject* new_graph_backend(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
-    TORCH_CHECK_TYPE(count == 2, "new_graph_backend() takes a function and a flag, got ", count, " arguments");
+    TORCH_CHECK_TYPE(count == 3, "new_graph_backend() takes a function and two flags, got ", count, " arguments");
     BackendPtr backend =
         std::make_shared<const GraphBackend>(std::make_shared<const PythonGraphCompiler>(arguments[0]),
-                                             dynamic_of(arguments[1]), NativeBackend::prepare_resumable);
+                                             dynamic_of(arguments[1]), arguments[2] == Py_True,
+                                             NativeBackend::prepare_resumable);
     auto held = std::make_unique<BackendPtr>(std::move(backend));
     Owned capsule = checked(PyCapsule_New(held.get(), kBackend, [](PyObject* object) {
       const std::unique_ptr<BackendPtr> end(static_cast<BackendPtr*>(PyCapsule_GetPointer(object, kBackend)));

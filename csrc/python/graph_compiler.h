@@ -7,8 +7,8 @@
 
 namespace backbind::python {
 
-// new_graph_backend(compile, dynamic): a backend in a capsule; a function of the module. `dynamic` is None for what was
-// seen to change, or tells whether everything is.
+// new_graph_backend(compile, dynamic, follows_changes): a backend in a capsule; a function of the module. `dynamic` is
+// None for what was seen to change, or tells whether everything is.
 PyObject* new_graph_backend(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 // The backend in such a capsule. Throws TypeError for anything else.

@@ -1,5 +1,7 @@
 #include "python/live_node.h"
 
+#include <torch/csrc/PyInterpreter.h>
+
 #include <memory>
 #include <new>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "python/bridge.h"
 #include "python/results.h"
 #include "python/tensor_list.h"
+#include "torch_private_python_hooks.h"
 
 namespace backbind::python {
 
@@ -112,6 +115,19 @@ PyObject* live_node_node(PyObject* object, void* /*closure*/) {
   return guarded([&] { return python_node(step_of(object).node).release(); });
 }
 
+PyObject* live_node_python_hooks(PyObject* object, void* /*closure*/) {
+  return guarded([&]() -> PyObject* {
+    const auto hooks = torch_private::python_hooks(*step_of(object).node);
+    if (!hooks.has_value()) Py_RETURN_NONE;
+    return list_of(*hooks,
+                   [](const torch_private::PythonHook& hook) {
+                     return checked(Py_BuildValue("(sOi)", kHookKinds[static_cast<size_t>(hook.kind)],
+                                                  hook.function.ptr(getPyInterpreter()), hook.index));
+                   })
+        .release();
+  });
+}
+
 PyObject* live_node_must_be_left(PyObject* object, void* /*closure*/) {
   const auto& run = step_of(object).run;
   return PyBool_FromLong(run != nullptr && run->must_be_left());
@@ -158,6 +174,8 @@ PyMethodDef live_node_methods[] = {
 PyGetSetDef live_node_getset[] = {
     {"name", live_node_name, nullptr, "Name of the node: 'MulBackward0'.", nullptr},
     {"node", live_node_node, nullptr, "The node itself, as in tensor.grad_fn.", nullptr},
+    {"python_hooks", live_node_python_hooks, nullptr,
+     "The kind, function and gradient number of each hook, or None where one is not a function of Python.", nullptr},
     {"must_be_left", live_node_must_be_left, nullptr,
      "Whether foreign code has changed what lies ahead, so that the graph no longer fits.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},

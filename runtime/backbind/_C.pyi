@@ -57,6 +57,8 @@ class LiveNode:
     @property
     def node(self) -> torch.autograd.graph.Node: ...
     @property
+    def python_hooks(self) -> list[tuple[str, Callable[..., Any], int]] | None: ...
+    @property
     def must_be_left(self) -> bool: ...
     def tensor_pre_hooks(
         self, gradients: Sequence[torch.Tensor | None], /
@@ -133,6 +135,7 @@ def new_graph_backend(
         Callable[..., Sequence[torch.Tensor | None]],
     ],
     dynamic: bool | None,
+    follows_changes: bool,
     /,
 ) -> BackendHandle: ...
 def new_session(backend: BackendHandle | None, /) -> SessionHandle: ...

@@ -25,11 +25,13 @@ load_compiled_part()
 from backbind import ops  # noqa: E402
 from backbind._capture import Session, Stats, capture, disable, enable, is_enabled, reset, stats  # noqa: E402
 from backbind._namespace import pack  # noqa: E402
+from backbind.graph.backends import backends  # noqa: E402
 from backbind.trace import leaves, trace  # noqa: E402
 
 __all__ = [
     "Session",
     "Stats",
+    "backends",
     "capture",
     "disable",
     "enable",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ParamSpec, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
 from backbind import _C
-from backbind.graph.backends import find_backend
+from backbind.graph.backends import Compiler, find_backend
 from backbind._torch_private import install_engine, install_engine_hook, stock_compiled_autograd_is_active
 
 _P = ParamSpec("_P")
@@ -87,9 +87,10 @@ class Stats:
 class Session:
     """The backwards that ran under one ``capture()``."""
 
-    def __init__(self, backend: str) -> None:
-        self.backend = backend
-        self._handle = _C.new_session(find_backend(backend))
+    def __init__(self, backend: str | Compiler, **options: Any) -> None:
+        self.backend = backend if isinstance(backend, str) else getattr(backend, "__name__", repr(backend))
+        """Its name."""
+        self._handle = _C.new_session(find_backend(backend, **options))
 
     @property
     def stats(self) -> Stats:
@@ -161,8 +162,8 @@ _C.set_context_lookup(_session_of_context)
 class Capture:
     """What `capture` gives: a context manager, which may be entered again and again, and a decorator."""
 
-    def __init__(self, backend: str) -> None:
-        self.session = Session(backend)
+    def __init__(self, backend: str | Compiler, **options: Any) -> None:
+        self.session = Session(backend, **options)
         self._open: list[_Entry] = []
 
     def __enter__(self) -> Session:
@@ -216,9 +217,23 @@ class Capture:
 @overload
 def capture(function: Callable[_P, _R], /) -> Callable[_P, _R]: ...
 @overload
-def capture(function: None = None, /, *, backend: str = ...) -> Capture: ...
 def capture(
-    function: Callable[_P, _R] | None = None, /, *, backend: str = "native"
+    function: None = None,
+    /,
+    *,
+    backend: str | Compiler = ...,
+    dynamic: bool | None = ...,
+    fullgraph: bool = ...,
+    options: Mapping[str, Any] | None = ...,
+) -> Capture: ...
+def capture(
+    function: Callable[_P, _R] | None = None,
+    /,
+    *,
+    backend: str | Compiler = "native",
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Capture | Callable[_P, _R]:
     """Run the backwards of this thread by plans instead of by the autograd engine.
 
@@ -240,18 +255,29 @@ def capture(
 
     Args:
         function: what to decorate, where there are no parentheses.
-        backend: what runs a plan. ``"native"`` is a loop in C++ that calls the nodes of the live graph.
+        backend: what runs a plan; `backends` lists the names.
+
+            - ``"native"``: a loop in C++ that calls the nodes of the live graph. The fastest without a compiler.
+            - ``"graph"``: the backward is printed as a torch.fx graph, which runs by generated Python.
+            - a name that ``torch.compile`` knows (``"inductor"``, ``"aot_eager"``): that graph, compiled.
+            - a function: it is given the graph, a ``torch.fx.GraphModule``, and gives what is called in its place with
+              the lists ``(inputs, sizes, scalars, hooks, packed_data)``, as torch's compiled autograd does it.
+        dynamic: which sizes and numbers a graph takes as arguments: those that were seen to change (None), all (True)
+            or none (False). ``torch.compile`` is given it too.
+        fullgraph: as for ``torch.compile``: raise where a part of the backward cannot be compiled.
+        options: for ``torch.compile``.
 
     Raises:
-        ValueError: no backend has that name.
-        TypeError: what is decorated is no function, or a generator or a coroutine.
+        ValueError: no backend has that name, or it has no use for an option.
+        TypeError: what is decorated is no function, or a generator or a coroutine; the backend is neither a name nor a
+            function.
     """
     if function is not None and not callable(function):
         raise TypeError(
             f"capture() decorates a function, got {type(function).__name__}; a backend is given by name: "
             f"capture(backend={function!r})"
         )
-    made = Capture(backend)
+    made = Capture(backend, dynamic=dynamic, fullgraph=fullgraph, options=options)
     return made if function is None else made(function)
 
 
@@ -259,13 +285,18 @@ _enabled: list[Session] = []
 """The session of the whole process while there is one; the engine has one entry for the process too."""
 
 
-def enable(*, backend: str = "native") -> Session:
+def enable(
+    *,
+    backend: str | Compiler = "native",
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Session:
     """Capture the backwards of every thread, until `disable`; threads inside ``capture()`` keep their own session.
 
-    Raises:
-        ValueError: no backend has that name.
+    Args and errors: those of `capture`.
     """
-    session = Session(backend)
+    session = Session(backend, dynamic=dynamic, fullgraph=fullgraph, options=options)
     _install_engine_hook()
     _C.set_process_session(session._handle)
     _enabled[:] = [session]

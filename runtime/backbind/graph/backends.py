@@ -1,10 +1,13 @@
-"""What runs captured graphs: the backends, by name."""
+"""What runs captured graphs: the backends, by name, and how each makes something callable of a graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
+import torch
 from torch import fx
 
 from backbind import _C
@@ -13,14 +16,73 @@ from backbind.graph.lowering import Lifted, Lowering
 from backbind.graph.passes import eliminate_dead_code
 from backbind.graph.runner import make_runner
 
-CompileGraph = Callable[[fx.GraphModule], Callable[..., Any]]
+Compiler = Callable[[fx.GraphModule], Callable[..., Any]]
+"""Takes the graph of a backward, as a module that is called with five lists (``backbind.graph.captured_graph``), and
+gives what is called in its place: a function of the same arguments that returns the same gradients."""
+
+GROUP = "backbind.backends"
+"""Entry points of this group name compilers."""
+
+_HELD = 16
+"""How many backends of different compilers or options are held, with all that they have compiled."""
+
+_backends: OrderedDict[object, _C.BackendHandle] = OrderedDict()
+"""The backends in use, the one used last at the end: a later capture() finds what an earlier one has compiled."""
 
 
-def graph_backend(
-    compile_graph: CompileGraph, dynamic: bool | None, *, follows_changes: bool
+def backends() -> list[str]:
+    """The names that ``capture(backend=...)`` takes: our own, those of installed packages, those of torch.compile."""
+    names = ["native", "graph", *sorted(_installed())]
+    return [*names, *(name for name in sorted(_known_to_torch()) if name not in names)]
+
+
+def find_backend(
+    backend: str | Compiler,
+    *,
+    dynamic: bool | None = None,
+    fullgraph: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> _C.BackendHandle | None:
+    """The backend for these options; None is the native one.
+
+    Raises:
+        ValueError: no backend has that name, or it has no use for an option.
+        TypeError: ``backend`` is neither a name nor a function.
+    """
+    if backend == "native":
+        _refuse_options(backend, dynamic=dynamic, fullgraph=fullgraph, options=options)
+        return None
+    key = (backend, dynamic, fullgraph, None if options is None else tuple(sorted(options.items())))
+    if key not in _backends:
+        _backends[key] = _make_backend(backend, dynamic, fullgraph, options)
+        while len(_backends) > _HELD:
+            _backends.popitem(last=False)
+    _backends.move_to_end(key)
+    return _backends[key]
+
+
+def _make_backend(
+    backend: str | Compiler, dynamic: bool | None, fullgraph: bool, options: Mapping[str, Any] | None
 ) -> _C.BackendHandle:
-    """A backend that has ``compile_graph`` make something callable of each captured graph."""
+    if backend == "graph":
+        _refuse_options(backend, fullgraph=fullgraph, options=options)
+        return _graph_backend(make_runner, dynamic, follows_changes=True)
+    if isinstance(backend, str):
+        installed = _installed().get(backend)
+        if installed is None:
+            return _graph_backend(
+                _compiled_by_torch(_known_name(backend), dynamic, fullgraph, options), dynamic, follows_changes=False
+            )
+        backend = installed.load()
+    if not callable(backend):
+        raise TypeError(f"a backend is a name or a function that compiles a graph, got {type(backend).__name__}")
+    _refuse_options(getattr(backend, "__name__", "a function"), fullgraph=fullgraph, options=options)
+    return _graph_backend(_compiled_by(backend), dynamic, follows_changes=False)
 
+
+def _graph_backend(
+    compile_graph: Callable[[fx.Graph], Callable[..., Any]], dynamic: bool | None, *, follows_changes: bool
+) -> _C.BackendHandle:
     def compile_backward(
         root_gradients: list[tuple[str, int] | None],
         roots: list[tuple[int, int] | None],
@@ -29,34 +91,58 @@ def graph_backend(
     ) -> Callable[..., Sequence[Any]]:
         lowering = Lowering.of_records(roots, steps)
         lifted = [None if one is None else Lifted(*one) for one in root_gradients]
-        module = build_captured_graph(lowering, lifted, result_count, follows_changes=follows_changes)
-        eliminate_dead_code(module.graph)
-        module.recompile()
-        return compile_graph(module)
+        graph = build_captured_graph(lowering, lifted, result_count, follows_changes=follows_changes)
+        eliminate_dead_code(graph)
+        return compile_graph(graph)
 
-    return _C.new_graph_backend(compile_backward, dynamic)
-
-
-def run_generated_code(module: fx.GraphModule) -> Callable[..., Any]:
-    """The backend ``graph``."""
-    return make_runner(module.graph)
+    return _C.new_graph_backend(compile_backward, dynamic, follows_changes)
 
 
-_backends: dict[tuple[str, bool | None], _C.BackendHandle] = {}
-"""One for each way of compiling: what was compiled is kept with its backend."""
+def _compiled_by(compiler: Compiler) -> Callable[[fx.Graph], Callable[..., Any]]:
+    def compile_graph(graph: fx.Graph) -> Callable[..., Any]:
+        from backbind.graph.traceable_nodes import TraceableNode
+
+        compiled = compiler(fx.GraphModule(torch.nn.Module(), graph, "CapturedBackward"))
+
+        def run(inputs: Any, sizes: Any, scalars: Any, hooks: list[_C.LiveNode], packed_data: Any) -> Any:
+            return compiled(inputs, sizes, scalars, [TraceableNode(one) for one in hooks], packed_data)
+
+        return run
+
+    return compile_graph
 
 
-def find_backend(name: str, dynamic: bool | None = None) -> _C.BackendHandle | None:
-    """The backend of that name; None is the native one.
+def _compiled_by_torch(
+    name: str, dynamic: bool | None, fullgraph: bool, options: Mapping[str, Any] | None
+) -> Callable[[fx.Graph], Callable[..., Any]]:
+    def compiler(module: fx.GraphModule) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = torch.compile(
+            module, backend=name, dynamic=dynamic, fullgraph=fullgraph, options=None if options is None else dict(options)
+        )
+        return compiled
 
-    Raises:
-        ValueError: no backend has that name.
-    """
-    if name == "native":
-        return None
-    if name != "graph":
-        raise ValueError(f"no backend is called {name!r}; there are: native, graph")
-    key = (name, dynamic)
-    if key not in _backends:
-        _backends[key] = graph_backend(run_generated_code, dynamic, follows_changes=True)
-    return _backends[key]
+    return _compiled_by(compiler)
+
+
+def _installed() -> dict[str, Any]:
+    return {one.name: one for one in entry_points(group=GROUP)}
+
+
+def _known_to_torch() -> list[str]:
+    import torch._dynamo
+
+    return torch._dynamo.list_backends(exclude_tags=())
+
+
+def _known_name(name: str) -> str:
+    if name in _known_to_torch():
+        return name
+    near = _C.nearest_name(name, backends())
+    hint = "" if near is None else f", did you mean {near!r}?"
+    raise ValueError(f"no backend is called {name!r}{hint}; backbind.backends() lists them")
+
+
+def _refuse_options(backend: str, **options: object) -> None:
+    for name, value in options.items():
+        if value not in (None, False):
+            raise ValueError(f"backend {backend!r} has no use for {name}={value!r}: it compiles nothing that could be told")

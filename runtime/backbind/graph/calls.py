@@ -11,33 +11,37 @@ from collections.abc import Sequence
 import torch
 
 from backbind import _C
+from backbind.graph import traceable_nodes
+from backbind.graph.traceable_nodes import TraceableNode
+
+Node = _C.LiveNode | TraceableNode
 
 Gradients = list[torch.Tensor | None]
 
 
-def tensor_pre_hooks(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def tensor_pre_hooks(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """What the hooks on the tensors whose gradients these are make of them (``Tensor.register_hook``)."""
     return node.tensor_pre_hooks(gradients)
 
 
-def retain_grad(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def retain_grad(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """Keeps the gradients of tensors that retain them (``Tensor.retain_grad``), and returns them."""
     return node.retain_grad(gradients)
 
 
-def pre_hooks(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def pre_hooks(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """What the hooks before the node make of the gradients (``Node.register_prehook``)."""
     return node.pre_hooks(gradients)
 
 
 def post_hooks(
-    node: _C.LiveNode, results: Sequence[torch.Tensor | None], gradients: Sequence[torch.Tensor | None]
+    node: Node, results: Sequence[torch.Tensor | None], gradients: Sequence[torch.Tensor | None]
 ) -> Gradients:
     """What the hooks behind the node make of its results (``Node.register_hook``)."""
     return node.post_hooks(results, gradients)
 
 
-def call_node(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def call_node(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """The gradients that a node without an operator computes, each as its edge expects it: a function of Python
     or C++, CopySlices and others.
 
@@ -46,23 +50,29 @@ def call_node(node: _C.LiveNode, gradients: Sequence[torch.Tensor | None]) -> Gr
     return node.call(gradients)
 
 
-def unpack(node: _C.LiveNode) -> list[torch.Tensor]:
+def unpack(node: Node) -> list[torch.Tensor]:
     """The saved tensors of the node that have unpack hooks, in the order of its operator's arguments."""
     return node.unpack()
 
 
 def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """Adds the gradient to ``leaf.grad``, as ``loss.backward()`` does."""
-    _C.accumulate_grad(leaf, [gradient])
+    if torch.compiler.is_dynamo_compiling():
+        traceable_nodes.accumulate_grad(leaf, gradient)
+    else:
+        _C.accumulate_grad(leaf, [gradient])
 
 
-def accumulate_grad_with_hooks(node: _C.LiveNode, gradient: torch.Tensor | None) -> None:
-    """Adds the gradient to the node's leaf, and calls what ``register_post_accumulate_grad_hook`` registered."""
-    node.accumulate([gradient])
+def accumulate_grad_with_hooks(node: Node, leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
+    """Adds the gradient to ``leaf.grad``, and calls what ``register_post_accumulate_grad_hook`` registered."""
+    if isinstance(node, TraceableNode):
+        node.accumulate([gradient], leaf)
+    else:
+        node.accumulate([gradient])
 
 
 def leave_point(
-    node: _C.LiveNode,
+    node: Node,
     first_step: int,
     has_called_pre_hooks: bool,
     inputs: Sequence[tuple[int, int]],

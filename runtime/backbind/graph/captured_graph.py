@@ -6,7 +6,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import fx
 
 from backbind.graph.lowering import Lifted, LoweredStep, Lowering
@@ -20,7 +19,7 @@ sizes and numbers that are not baked in, live nodes that run a user's code, and 
 
 def build_captured_graph(
     lowering: Lowering, roots: Sequence[Lifted | None], result_count: int, *, follows_changes: bool
-) -> fx.GraphModule:
+) -> fx.Graph:
     """The graph of a backward. ``roots`` names the gradient of each output; None for an undefined one.
     ``follows_changes`` is explained at `Printer`."""
     graph = fx.Graph()
@@ -31,8 +30,7 @@ def build_captured_graph(
             printer.print_root(values.lifted(gradient), root.input, root.expected)
     printer.print_steps(lowering)
     graph.output(tuple(printer.results))
-    graph.lint()
-    return fx.GraphModule(torch.nn.Module(), graph, "CapturedBackward")
+    return graph
 
 
 class _LiftedValues:

@@ -183,7 +183,7 @@ class Printer:
 
     def _accumulate(self, leaf: torch.Tensor | Lifted, step: LoweredStep, gradient: fx.Node | None) -> None:
         if "post-accumulate-grad hook" in step.hooks:
-            arguments: tuple[Any, ...] = (self._values.live_node(step), gradient)
+            arguments: tuple[Any, ...] = (self._values.live_node(step), self._values.value(leaf, step), gradient)
             self.call(calls.accumulate_grad_with_hooks, arguments, "accumulate_grad")
         elif gradient is not None:
             self.call(calls.accumulate_grad, (self._values.value(leaf, step), gradient), "accumulate_grad")

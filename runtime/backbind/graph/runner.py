@@ -152,7 +152,7 @@ def _moved(node: fx.Node) -> tuple[Any, ...]:
     if node.target is torch.ops.backbind.sum_gradients.default:
         gradients = node.args
     elif node.target in (calls.accumulate_grad, calls.accumulate_grad_with_hooks):
-        gradients = node.args[1:]
+        gradients = node.args[-1:]
     else:
         return ()
     return tuple(gradients)
