@@ -116,6 +116,24 @@ void capture(Session& session, const Request& request, LookUp& found) {
   }
 }
 
+void count_run(Session& session, const RunReport& report, size_t steps) {
+  if (report.slow_path.empty() && !report.has_compiled && !report.native_run.has_value()) return;
+  count(session, [&](Counts& counts) {
+    report.slow_path.for_each([&](const std::type_info& node_type, SlowPathReason reason,
+                                  const std::string* operator_name, uint64_t times) {
+      counts.slow_path.add({reason, &node_type, operator_name}, times);
+    });
+    counts.graphs += report.has_compiled ? 1 : 0;
+    counts.compile_seconds += report.compile_seconds;
+    if (report.compile_reason.has_value()) counts.recompiles.add(*report.compile_reason);
+    if (report.native_run.has_value()) counts.native_runs[static_cast<size_t>(*report.native_run)] += 1;
+  });
+  if (report.has_compiled) {
+    const std::string graph = "a graph of " + std::to_string(steps) + " steps";
+    tell_listener("compiled", report.compile_reason.has_value() ? graph + "; " + *report.compile_reason : graph);
+  }
+}
+
 variable_list run_captured_backward(Session& session, const Request& request) {
   if (const auto reason = fallback_reason(request)) return leave_to_engine(session, request, *reason);
   const Stopwatch stopwatch;
@@ -129,14 +147,9 @@ variable_list run_captured_backward(Session& session, const Request& request) {
     counts.look_up_seconds += look_up_seconds;
   });
   const DepthGuard deeper;
-  SlowPathSteps slow_path(found.plan->node_types);
-  variable_list gradients = found.executable->run(found.nodes, request, slow_path);
-  if (!slow_path.empty()) {
-    count(session, [&](Counts& counts) {
-      slow_path.for_each([&](const std::type_info& node_type, SlowPathReason reason, const std::string* operator_name,
-                             uint64_t times) { counts.slow_path.add({reason, &node_type, operator_name}, times); });
-    });
-  }
+  RunReport report(found.plan->node_types);
+  variable_list gradients = found.executable->run(found.nodes, request, report);
+  count_run(session, report, found.plan->steps.size());
   return gradients;
 }
 

@@ -11,7 +11,7 @@
 
 #include "capture/bounded_counts.h"
 #include "plan/mismatch.h"
-#include "plan/slow_path.h"
+#include "plan/run_report.h"
 
 namespace backbind {
 
@@ -48,6 +48,12 @@ struct Counts {
   // Steps of captured plans that run the live node because nothing more is known of it, by the node's name.
   BoundedCounts<std::string, 64> opaque_steps;
   BoundedCounts<SlowPathKind, 256> slow_path;
+  uint64_t graphs = 0;         // graphs compiled
+  double compile_seconds = 0;  // printing and compiling them
+  // What was different about a graph that nearly fitted.
+  BoundedCounts<std::string, 64> recompiles;
+  // Backwards that were run natively although a graph was wanted.
+  std::array<uint64_t, kNativeRunReasons.size()> native_runs{};
 };
 
 // Counts that several threads write. One mutex guards those of all sessions, so that it can be held over a fork;

@@ -3,10 +3,12 @@
 #include <ATen/ThreadLocalState.h>
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "hooks/final_callbacks.h"
@@ -40,13 +42,16 @@ class Graphs {
     return kept_.front();
   }
 
-  // The graph used last that differs from these facts in sizes or numbers alone; or null.
+  // Of those used last, one that differs from these facts in sizes or numbers alone, or else any; or null.
   KeptGraphPtr nearest(bool builds_graph, const Facts& facts) const {
     const std::lock_guard lock(mutex_);
-    const auto found = std::ranges::find_if(kept_, [&](const KeptGraphPtr& one) {
-      return one->builds_graph == builds_graph && one->baked.facts.constants == facts.constants;
-    });
-    return found == kept_.end() ? nullptr : *found;
+    KeptGraphPtr nearest;
+    for (const KeptGraphPtr& one : kept_) {
+      if (one->builds_graph != builds_graph) continue;
+      if (one->baked.facts.constants == facts.constants) return one;
+      if (nearest == nullptr) nearest = one;
+    }
+    return nearest;
   }
 
   void keep(KeptGraphPtr graph) {
@@ -93,38 +98,44 @@ class GraphExecutable final : public Executable {
         follows_changes_(follows_changes),
         native_(prepare_native(plan_, lowering_)) {}
 
-  variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
+  variable_list run(const LiveNodes& nodes, const Request& request, RunReport& report) const override {
     variable_list gradients;
     {
       const at::ThreadLocalStateGuard state(request.task.thread_locals_);
-      std::optional<LiftedValues> values = lifted(nodes, request);
-      if (!values.has_value()) return native_->run(nodes, request, slow_path);
-      gradients = run_graph(nodes, request, slow_path, *values);
+      std::optional<LiftedValues> values = lifted(nodes, request, report);
+      if (!values.has_value()) return native_->run(nodes, request, report);
+      gradients = run_graph(nodes, request, report, *values);
     }
     call_final_callbacks(request.task);
     return gradients;
   }
 
  private:
-  // Nothing where the live graph has something that no graph is made of, or that eager has an error for.
-  std::optional<LiftedValues> lifted(const LiveNodes& nodes, const Request& request) const {
-    // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
-    // behind it: that is no step of the plan.
-    if (plan_->roots.size() == 1 && !plan_->roots[0].is_followed()) return std::nullopt;
-    // Who wants to see each operator sees those that the nodes call, and nothing else.
-    if (has_active_modes()) return std::nullopt;
-    try {
-      return lift_values(*plan_, nodes, request);
-    } catch (const std::exception&) {
-      return std::nullopt;  // the native backend raises it when the step's turn comes
+  // Nothing where the backward has to be run natively: the report says why.
+  std::optional<LiftedValues> lifted(const LiveNodes& nodes, const Request& request, RunReport& report) const {
+    if (plan_->roots.size() == 1 && !plan_->roots[0].is_followed()) {
+      // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
+      // behind it: that is no step of the plan.
+      report.native_run = NativeRunReason::kRootNotNeeded;
+    } else if (has_active_modes()) {
+      // Who wants to see each operator sees those that the nodes call, and nothing else.
+      report.native_run = NativeRunReason::kActiveModes;
+    } else {
+      try {
+        return lift_values(*plan_, nodes, request);
+      } catch (const std::exception&) {
+        // What eager has an error for is raised when the step's turn comes.
+        report.native_run = NativeRunReason::kUnusualValues;
+      }
     }
+    return std::nullopt;
   }
 
-  variable_list run_graph(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path,
+  variable_list run_graph(const LiveNodes& nodes, const Request& request, RunReport& report,
                           LiftedValues& values) const {
     const bool builds_graph = at::GradMode::is_enabled();
-    const KeptGraphPtr graph = graph_for(nodes, request, values, builds_graph);
-    const auto run = std::make_shared<GraphRun>(*plan_, nodes, request, values.code, follows_changes_, *native_, slow_path);
+    const KeptGraphPtr graph = graph_for(nodes, request, values, builds_graph, report);
+    const auto run = std::make_shared<GraphRun>(*plan_, nodes, request, values.code, follows_changes_, *native_, report);
     GraphArguments arguments{.tensors = std::move(values.tensors),
                              .sizes = chosen(values.facts.sizes, graph->baked.dynamic_sizes),
                              .numbers = chosen(values.facts.numbers, graph->baked.dynamic_numbers),
@@ -153,18 +164,32 @@ class GraphExecutable final : public Executable {
     GraphRun& run_;
   };
 
-  KeptGraphPtr graph_for(const LiveNodes& nodes, const Request& request, const LiftedValues& values,
-                         bool builds_graph) const {
+  KeptGraphPtr graph_for(const LiveNodes& nodes, const Request& request, const LiftedValues& values, bool builds_graph,
+                         RunReport& report) const {
     if (KeptGraphPtr found = graphs_.find(builds_graph, values.facts)) return found;
-    const KeptGraphPtr nearest =
-        dynamic_ == Dynamic::kAutomatic ? graphs_.nearest(builds_graph, values.facts) : nullptr;
-    BakedFacts baked = nearest != nullptr ? nearest->baked.with_changes_dynamic(values.facts)
-                                          : baked_alone(values.facts, dynamic_);
+    const auto start = std::chrono::steady_clock::now();
+    const KeptGraphPtr nearest = graphs_.nearest(builds_graph, values.facts);
+    if (nearest != nullptr) report.compile_reason = difference(*nearest, nodes, request, values.facts);
+    const bool is_same_but_for_numbers = nearest != nullptr && nearest->baked.facts.constants == values.facts.constants;
+    BakedFacts baked = is_same_but_for_numbers && dynamic_ == Dynamic::kAutomatic
+                           ? nearest->baked.with_changes_dynamic(values.facts)
+                           : baked_alone(values.facts, dynamic_);
     CompiledGraphPtr compiled = compiler_->compile({*plan_, *lowering_, nodes, values, baked, request});
-    auto graph =
-        std::make_shared<const KeptGraph>(KeptGraph{builds_graph, std::move(baked), std::move(compiled)});
+    auto graph = std::make_shared<const KeptGraph>(KeptGraph{builds_graph, std::move(baked), std::move(compiled)});
     graphs_.keep(graph);
+    report.has_compiled = true;
+    report.compile_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return graph;
+  }
+
+  // How the facts of a graph differ from those of one that was kept, in words.
+  std::optional<std::string> difference(const KeptGraph& kept, const LiveNodes& nodes, const Request& request,
+                                        const Facts& facts) const {
+    const auto mismatch = kept.baked.mismatch(facts);
+    if (!mismatch.has_value()) return std::nullopt;
+    FactPlaces places;
+    static_cast<void>(lift_values(*plan_, nodes, request, &places));
+    return describe(*mismatch, *plan_, places, kept.baked.facts, facts, dynamic_ == Dynamic::kAutomatic);
   }
 
   const PlanPtr plan_;

@@ -94,14 +94,14 @@ bool is_last_before_call(const LiveStep& step, HookKind kind) {
 }  // namespace
 
 GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
-                   bool follows_changes, const ResumableExecutable& native, SlowPathSteps& slow_path)
+                   bool follows_changes, const ResumableExecutable& native, RunReport& report)
     : plan_(plan),
       nodes_(nodes),
       request_(request),
       code_(code),
       follows_changes_(follows_changes),
       native_(native),
-      slow_path_(slow_path) {}
+      report_(report) {}
 
 void GraphRun::begin() { advance(foreign_from(0)); }
 
@@ -187,7 +187,8 @@ void GraphRun::release(size_t step) {
 
 variable_list GraphRun::resume(Progress progress) {
   TORCH_CHECK(is_running_, "this backward has ended");
-  return native_.resume(nodes_, request_, slow_path_, std::move(progress));
+  report_.native_run = NativeRunReason::kChangedAhead;
+  return native_.resume(nodes_, request_, report_, std::move(progress));
 }
 
 variable_list call_hooks(const LiveStep& step, HookKind kind, variable_list gradients) {

@@ -21,7 +21,7 @@ class GraphRun {
  public:
   // All that is referred to must live until finish().
   GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
-           bool follows_changes, const ResumableExecutable& native, SlowPathSteps& slow_path);
+           bool follows_changes, const ResumableExecutable& native, RunReport& report);
 
   // To be called before the graph runs.
   void begin();
@@ -69,7 +69,7 @@ class GraphRun {
   const std::vector<StepCode>& code_;
   const bool follows_changes_;
   const ResumableExecutable& native_;
-  SlowPathSteps& slow_path_;
+  RunReport& report_;
   ThreadModes modes_;
   // The first step that has not been let go of.
   size_t next_ = 0;

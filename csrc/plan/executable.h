@@ -8,7 +8,7 @@
 #include "plan/lowering.h"
 #include "plan/plan.h"
 #include "plan/request.h"
-#include "plan/slow_path.h"
+#include "plan/run_report.h"
 
 namespace backbind {
 
@@ -24,8 +24,8 @@ class Executable {
 
   // Runs the backward of `request`, whose graph has the structure of the plan and these `nodes`, and returns the
   // gradients that were asked for. What a caller can see is what the engine would have done: values, hooks and their
-  // order, what is released and when, errors. Counts steps that took the slow path.
-  virtual variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const = 0;
+  // order, what is released and when, errors. Tells in `report` what is worth counting.
+  virtual variable_list run(const LiveNodes& nodes, const Request& request, RunReport& report) const = 0;
 };
 
 // A backward that was run up to some step: what a backend needs to go on where another one had to stop.
@@ -43,7 +43,7 @@ struct Progress {
 class ResumableExecutable : public Executable {
  public:
   // Runs the steps that are left, without the final callbacks.
-  virtual variable_list resume(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path,
+  virtual variable_list resume(const LiveNodes& nodes, const Request& request, RunReport& report,
                                Progress progress) const = 0;
 };
 

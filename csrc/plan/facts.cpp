@@ -102,7 +102,8 @@ BakedFacts BakedFacts::with_changes_dynamic(Facts other) const {
 }
 
 std::string describe(const FactMismatch& mismatch, const Plan& plan, const FactPlaces& places, const Facts& before,
-                     const Facts& now) {
+                     const Facts& now, bool is_made_dynamic) {
+  const char* consequence = is_made_dynamic ? ": made dynamic" : "";
   const auto place_in = [&](const std::vector<FactPlace>& list) {
     return mismatch.position < list.size() ? place_of(list[mismatch.position], plan) : "the backward";
   };
@@ -114,11 +115,11 @@ std::string describe(const FactMismatch& mismatch, const Plan& plan, const FactP
       const bool is_argument =
           mismatch.position < places.sizes.size() && places.sizes[mismatch.position].argument < FactPlace::kWholeBackward;
       return (is_argument ? "size " + std::to_string(item) + " of " : "a size of ") + place_in(places.sizes) +
-             change_of(before.sizes, now.sizes, mismatch.position) + ": made dynamic";
+             change_of(before.sizes, now.sizes, mismatch.position) + consequence;
     }
     case FactKind::kNumber:
       return "the number in " + place_in(places.numbers) + change_of(before.numbers, now.numbers, mismatch.position) +
-             ": made dynamic";
+             consequence;
   }
   return {};
 }

@@ -71,8 +71,8 @@ struct BakedFacts {
   BakedFacts with_changes_dynamic(Facts other) const;
 };
 
-// "size 0 of argument 'self_sym_sizes' of MmBackward0 changed 32 -> 48".
+// "size 0 of argument 'self_sym_sizes' of MmBackward0 changed 32 -> 48: made dynamic".
 std::string describe(const FactMismatch& mismatch, const Plan& plan, const FactPlaces& places, const Facts& before,
-                     const Facts& now);
+                     const Facts& now, bool is_made_dynamic);
 
 }  // namespace backbind

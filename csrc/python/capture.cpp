@@ -69,6 +69,14 @@ Owned fallbacks_to_python(const Counts& counts) {
   return counts_to_python(texts);
 }
 
+Owned native_runs_to_python(const Counts& counts) {
+  std::map<std::string, uint64_t> texts;
+  for (size_t i = 0; i < counts.native_runs.size(); ++i) {
+    if (counts.native_runs[i] > 0) texts[kNativeRunReasons[i]] = counts.native_runs[i];
+  }
+  return counts_to_python(texts);
+}
+
 Owned recaptures_to_python(const Counts& counts) {
   std::map<std::string, uint64_t> texts;
   for (const auto& [mismatch, count] : counts.recaptures.counts()) texts[mismatch.describe()] += count;
@@ -235,11 +243,14 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
     const Owned fallbacks = fallbacks_to_python(counts);
     const Owned opaque = counts_to_python(counts.opaque_steps.counts(), counts.opaque_steps.others());
     const Owned slow_path = slow_path_to_python(counts);
-    return checked(Py_BuildValue("(KKKddOOOO)", static_cast<unsigned long long>(counts.captures),
+    const Owned recompiles = counts_to_python(counts.recompiles.counts(), counts.recompiles.others());
+    const Owned native_runs = native_runs_to_python(counts);
+    return checked(Py_BuildValue("(KKKddOOOOKdOO)", static_cast<unsigned long long>(counts.captures),
                                  static_cast<unsigned long long>(counts.replays),
                                  static_cast<unsigned long long>(counts.steps), counts.look_up_seconds,
                                  counts.capture_seconds, recaptures.get(), fallbacks.get(), opaque.get(),
-                                 slow_path.get()))
+                                 slow_path.get(), static_cast<unsigned long long>(counts.graphs),
+                                 counts.compile_seconds, recompiles.get(), native_runs.get()))
         .release();
   });
 }

@@ -31,12 +31,12 @@ using torch::autograd::Node;
 class Replay {
  public:
   Replay(const Plan& plan, const Lowering& lowering, const LiveNodes& nodes, const Request& request,
-         SlowPathSteps& slow_path)
+         RunReport& report)
       : plan_(plan),
         lowering_(lowering),
         nodes_(nodes),
         request_(request),
-        slow_path_(slow_path),
+        report_(report),
         buffers_(plan.buffer_count),
         returned_(plan.inputs.size()),
         workspace_(plan.max_num_edges) {}
@@ -129,9 +129,9 @@ class Replay {
       const std::optional<SlowPathReason> reason = run_directly(step, node, foreign);
       if (!reason.has_value()) return;
       if (*reason == SlowPathReason::kForeignKernel) [[unlikely]] {
-        slow_path_.add_foreign_kernel(step.node_type, foreign->name());
+        report_.slow_path.add_foreign_kernel(step.node_type, foreign->name());
       } else {
-        slow_path_.add(step.node_type, *reason);
+        report_.slow_path.add(step.node_type, *reason);
       }
       if (request_.note_graph() && position > 0) torch_private::release_dependencies(request_.task);
       execute_live(position, step, node, /*from_call=*/false);
@@ -279,7 +279,7 @@ class Replay {
   const Lowering& lowering_;
   const LiveNodes& nodes_;
   const Request& request_;
-  SlowPathSteps& slow_path_;
+  RunReport& report_;
   InputBuffers buffers_;
   variable_list returned_;
   // Where formulas put their results before they are added to buffers.
@@ -295,15 +295,15 @@ class ReplayExecutable final : public ResumableExecutable {
   ReplayExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering)
       : plan_(std::move(plan)), lowering_(std::move(lowering)) {}
 
-  variable_list run(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path) const override {
-    variable_list gradients = Replay(*plan_, *lowering_, nodes, request, slow_path).run();
+  variable_list run(const LiveNodes& nodes, const Request& request, RunReport& report) const override {
+    variable_list gradients = Replay(*plan_, *lowering_, nodes, request, report).run();
     call_final_callbacks(request.task);
     return gradients;
   }
 
-  variable_list resume(const LiveNodes& nodes, const Request& request, SlowPathSteps& slow_path,
+  variable_list resume(const LiveNodes& nodes, const Request& request, RunReport& report,
                        Progress progress) const override {
-    return Replay(*plan_, *lowering_, nodes, request, slow_path).resume(std::move(progress));
+    return Replay(*plan_, *lowering_, nodes, request, report).resume(std::move(progress));
   }
 
  private:

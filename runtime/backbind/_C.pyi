@@ -159,6 +159,10 @@ def counts(
     dict[str, int],
     dict[str, int],
     dict[str, dict[str, int]],
+    int,
+    float,
+    dict[str, int],
+    dict[str, int],
 ]: ...
 def clear_plans() -> None: ...
 def clear_counts() -> None: ...

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -63,16 +63,27 @@ class Stats:
     """Why steps took the slow path: were run by the live node with all of autograd's machinery. For each reason, how
     often each type of node did. All functions of Python are counted as ``torch.autograd.Function``. Steps that are not
     counted here were run by their formulas, or added to their leaf, below autograd's dispatch keys."""
+    graphs: int = 0
+    """Graphs that were printed and compiled, by backends that do so."""
+    compile_seconds: float = 0.0
+    """Time spent on that."""
+    recompile_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Why a graph was compiled although one of the same plan was held, and how often: a size, a number or something
+    else that was baked in has changed."""
+    native_reasons: Mapping[str, int] = field(default_factory=dict)
+    """Why backwards, or what was left of them, were run natively although a graph was wanted, and how often."""
 
     def __str__(self) -> str:
         lines = [
             f"{self.captures} captures, {self.replays} replays, {self.steps} steps, {self.plans} plans held, "
-            f"{self.fallbacks} left to the engine"
+            f"{self.fallbacks} left to the engine" + (f", {self.graphs} graphs compiled" if self.graphs else "")
         ]
         for title, counted in (
             ("recaptured:", self.recapture_reasons),
             ("left to the engine because of", self.fallback_reasons),
             ("opaque step", self.opaque_steps),
+            ("compiled again:", self.recompile_reasons),
+            ("run natively because of", self.native_reasons),
         ):
             lines += [f"  {title} {what}: {count}" for what, count in counted.items()]
         for reason, nodes in self.slow_path_reasons.items():
@@ -326,7 +337,7 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, look_up, capturing, recaptured, left, opaque, slow = _C.counts(handle)
+    captures, replays, steps, look_up, capturing, recaptured, left, opaque, slow, *graphs = _C.counts(handle)
     plans, plan_bytes = _C.plans_held()
     return Stats(
         captures,
@@ -341,6 +352,7 @@ def _read(handle: _C.SessionHandle | None) -> Stats:
         left,
         opaque,
         slow,
+        *graphs,
     )
 
 
