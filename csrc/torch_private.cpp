@@ -167,6 +167,8 @@ const at::Tensor* saved_tensor(const SavedVariable& saved) {
   return version.enabled() && version.current_version() == saved.*saved_fields().version ? &data : nullptr;
 }
 
+bool is_result(const SavedVariable& saved) { return saved.*saved_fields().is_output; }
+
 const c10::KernelFunction& kernel_in_table(const c10::OperatorHandle& overload, c10::DispatchKey key) {
   return (overload.*entry_of_operator())->op.lookup(c10::DispatchKeySet(key));
 }

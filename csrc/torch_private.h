@@ -60,6 +60,9 @@ torch::autograd::variable_list root_gradients(const torch::autograd::Node& root)
 // version, and whether it was a leaf or a result.
 const at::Tensor* saved_tensor(const torch::autograd::SavedVariable& saved);
 
+// Whether a saved value is a result of its own node, rather than an input. Uses the field that notes it down.
+bool is_result(const torch::autograd::SavedVariable& saved);
+
 // The kernel that the dispatcher calls for an operator at a key, where it lies: another takes its place when somebody
 // registers one. Uses the handle's pointer to the dispatcher's own entry.
 const c10::KernelFunction& kernel_in_table(const c10::OperatorHandle& overload, c10::DispatchKey key);

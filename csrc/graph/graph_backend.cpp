@@ -1,6 +1,7 @@
 #include "graph/graph_backend.h"
 
 #include <ATen/ThreadLocalState.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,8 @@
 namespace backbind {
 
 namespace {
+
+using torch::autograd::Node;
 
 // How many graphs are kept for one plan.
 constexpr size_t kGraphsHeld = 8;
@@ -86,6 +89,11 @@ std::vector<Fact> chosen(const std::vector<Fact>& facts, const std::vector<bool>
   return some;
 }
 
+// The engine's nodes feel the autocast of who asked for the backward, which functional operators leave out.
+bool is_autocast_on() {
+  return !(c10::autocast_dispatch_keyset - c10::impl::tls_local_dispatch_key_set().excluded_).empty();
+}
+
 class GraphExecutable final : public Executable {
  public:
   GraphExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
@@ -117,9 +125,12 @@ class GraphExecutable final : public Executable {
       // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
       // behind it: that is no step of the plan.
       report.native_run = NativeRunReason::kRootNotNeeded;
-    } else if (has_active_modes()) {
+    } else if (has_active_modes() || is_autocast_on()) {
       // Who wants to see each operator sees those that the nodes call, and nothing else.
       report.native_run = NativeRunReason::kActiveModes;
+    } else if (follows_changes_ && has_subclasses(nodes)) {
+      // Such tensors see each operator too.
+      report.native_run = NativeRunReason::kSubclasses;
     } else {
       try {
         return lift_values(*plan_, nodes, request);
@@ -129,6 +140,16 @@ class GraphExecutable final : public Executable {
       }
     }
     return std::nullopt;
+  }
+
+  // Whether a gradient is to be a tensor of a class of Python that decides what operators do with it.
+  static bool has_subclasses(const LiveNodes& nodes) {
+    return std::ranges::any_of(nodes, [](const Node* node) {
+      for (uint32_t i = 0; i < node->num_inputs(); ++i) {
+        if (node->input_metadata(i).is_tensor_subclass()) return true;
+      }
+      return false;
+    });
   }
 
   variable_list run_graph(const LiveNodes& nodes, const Request& request, RunReport& report,

@@ -106,19 +106,31 @@ GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& requ
 void GraphRun::begin() { advance(foreign_from(0)); }
 
 void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phase) {
-  if (ThreadModes() != modes_) at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
   has_run_foreign_code_ = true;
+  if (!follows_changes_) restore_modes();
   if (!is_last_of_phase) return;
   const StepCode& code = code_[step];
   const bool calls_node = code.is_opaque || code.hooks.has(HookKind::kPostAccumulateGrad);
-  const bool has_more = phase != Phase::kBehindCall && code.hooks.has(HookKind::kPost);
-  if (phase == Phase::kBeforeCall && calls_node) {
+  const bool has_post_hooks = code.hooks.has(HookKind::kPost);
+  if (phase == Phase::kBeforeCall && (calls_node || has_post_hooks)) {
     set_must_be_left(has_changed(step, step + 1));
-  } else if (has_more) {
-    advance(step + 1);
-  } else {
+  } else if (phase == Phase::kBeforeCall) {
     advance(foreign_from(step + 1));
+  } else if (phase == Phase::kBehindCall || !has_post_hooks) {
+    // The step itself is over.
+    release(step);
+    next_ = step + 1;
+    advance(foreign_from(next_));
   }
+}
+
+bool GraphRun::end_step() {
+  restore_modes();
+  return must_be_left_;
+}
+
+void GraphRun::restore_modes() const {
+  if (ThreadModes() != modes_) at::ThreadLocalState::setThreadLocalState(request_.task.thread_locals_);
 }
 
 size_t GraphRun::foreign_from(size_t step) const {
@@ -176,11 +188,6 @@ bool GraphRun::is_as_lifted(size_t step) const {
   return true;
 }
 
-void GraphRun::release_called(size_t step) {
-  release(step);
-  next_ = step + 1;
-}
-
 void GraphRun::release(size_t step) {
   if (plan_.steps[step].runs && !request_.task.keep_graph_) nodes_[step]->release_variables();
 }
@@ -210,7 +217,6 @@ variable_list call_node(const LiveStep& step, variable_list gradients) {
   if (step.run != nullptr && !step.run->keeps_graph()) step.node->will_release_variables();
   variable_list results = (*step.node)(std::move(gradients));
   validate_grads(*step.node, results);
-  if (step.run != nullptr) step.run->release_called(step.position);
   code.end();
   return results;
 }
@@ -230,7 +236,6 @@ variable_list unpack(const LiveStep& step) {
 void accumulate_with_hooks(const LiveStep& step, variable_list gradients) {
   ForeignCode code(step, GraphRun::Phase::kCall, true);
   (*step.node)(std::move(gradients));
-  if (step.run != nullptr) step.run->release_called(step.position);
   code.end();
 }
 

@@ -30,11 +30,11 @@ class GraphRun {
   enum class Phase : uint8_t { kBeforeCall, kCall, kBehindCall };
   void after_foreign_code(size_t step, Phase phase, bool is_last_of_phase);
 
-  // To be called when a live node was called: it is let go of.
-  void release_called(size_t step);
-
   // Whether what lies ahead is not what the graph was made for.
   bool must_be_left() const { return must_be_left_; }
+
+  // The same, behind a step: modes of the thread that its code left behind end with it.
+  bool end_step();
 
   // To be called when the graph has run to its end. A compiler may have put foreign code into what it made, of which
   // nothing was heard here.
@@ -57,6 +57,7 @@ class GraphRun {
   // Whether foreign code has changed one of these steps.
   bool has_changed(size_t first, size_t end) const;
   bool is_as_lifted(size_t step) const;
+  void restore_modes() const;
   // Lets go of the steps before `end`, if nothing was changed.
   void advance(size_t end);
   // Notes down whether it was changed. Raises RuntimeError where it was, and nobody can leave the graph.

@@ -2,6 +2,8 @@
 
 #include <ATen/core/List.h>
 
+#include "torch_private.h"
+
 namespace backbind {
 
 using c10::IValue;
@@ -37,7 +39,8 @@ const at::Tensor& PackWriter::unpacked_later() {
 at::Tensor PackWriter::unpacked(const SavedVariable& value) {
   has_unpack_hooks_ |= value.has_hooks();
   if (value.has_hooks() && unpack_hooks_ == UnpackHooks::kLeave) return unpacked_later();
-  return value.unpack(node_.getptr());
+  // A result does not know its node, which it would own in turn; an input that has none any more is an error.
+  return torch_private::is_result(value) ? value.unpack(node_.getptr()) : value.unpack();
 }
 
 void PackWriter::write(const SavedVariable& value) { values_.emplace_back(unpacked(value)); }

@@ -1,5 +1,6 @@
 #include "python/gradient_functions.h"
 
+#include <ATen/ExpandUtils.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/variable.h>
@@ -38,12 +39,21 @@ bool is_valid(const at::Tensor& gradient, const std::vector<c10::SymInt>& sizes,
          gradient.sym_sizes().equals(sizes);
 }
 
+// With eager's text.
+[[noreturn]] void refuse_sizes(const at::Tensor& gradient, c10::SymIntArrayRef sizes, PyObject* node, PyObject* index) {
+  const Owned name = checked(PyObject_Str(node));
+  const Owned number = checked(PyObject_Str(index));
+  TORCH_CHECK(false, "Function ", PyUnicode_AsUTF8(name.get()), " returned an invalid gradient at index ",
+              PyUnicode_AsUTF8(number.get()), " - got ", gradient.sym_sizes(), " but expected shape compatible with ",
+              sizes);
+}
+
 }  // namespace
 
 PyObject* validate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    TORCH_CHECK_TYPE(count == 3 || count == 4,
-                     "validate_grad() takes a gradient, sizes, a dtype and perhaps a device, got ", count, " arguments");
+    TORCH_CHECK_TYPE(count == 6, "validate_grad() takes a gradient, sizes, a dtype, a device, a node's name and an index, got ",
+                     count, " arguments");
     const std::optional<at::Tensor> gradient = optional_tensor_of(arguments[0], "gradient");
     if (!gradient.has_value()) Py_RETURN_NONE;
     const auto sizes =
@@ -52,11 +62,12 @@ PyObject* validate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssi
     std::optional<at::ScalarType> dtype;
     if (arguments[2] != Py_None) dtype = reinterpret_cast<THPDtype*>(arguments[2])->scalar_type;
     std::optional<at::Device> device;
-    if (count == 4 && arguments[3] != Py_None) {
+    if (arguments[3] != Py_None) {
       TORCH_CHECK_TYPE(THPDevice_Check(arguments[3]), "device must be a torch.device or None");
       device = reinterpret_cast<THPDevice*>(arguments[3])->device;
     }
     if (is_valid(*gradient, sizes, dtype, device)) return shared(arguments[0]).release();
+    if (!at::is_expandable_to(sizes, gradient->sym_sizes())) refuse_sizes(*gradient, sizes, arguments[4], arguments[5]);
     at::Tensor valid;
     {
       const GilReleased released;

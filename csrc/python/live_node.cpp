@@ -133,6 +133,13 @@ PyObject* live_node_must_be_left(PyObject* object, void* /*closure*/) {
   return PyBool_FromLong(run != nullptr && run->must_be_left());
 }
 
+PyObject* live_node_end_step(PyObject* object, PyObject* /*unused*/) {
+  return guarded([&] {
+    const auto& run = step_of(object).run;
+    return PyBool_FromLong(run != nullptr && run->end_step());
+  });
+}
+
 PyObject* live_node_repr(PyObject* object) {
   return guarded([&] { return PyUnicode_FromFormat("<live node %s>", step_of(object).node->name().c_str()); });
 }
@@ -166,6 +173,8 @@ PyMethodDef live_node_methods[] = {
     {"call", live_node_call, METH_O, "The gradients that the node computes, as its edges expect them."},
     {"unpack", live_node_unpack, METH_NOARGS, "The saved tensors whose hooks unpack them."},
     {"accumulate", live_node_accumulate, METH_O, "Adds the gradient in a list, which is emptied, to the leaf, and calls the hooks behind that."},
+    {"end_step", live_node_end_step, METH_NOARGS,
+     "To be called behind a step: whether the graph must be left. Modes of the thread that it left behind end here."},
     {"resume", as_c_function(live_node_resume), METH_FASTCALL, "Runs the steps that are left natively."},
     {"__reduce__", live_node_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -26,11 +26,13 @@ class Way(Enum):
     """The whole case, forwards too, after ``backbind.enable()``."""
     GRAPH = "graph"
     """Each backward inside ``with backbind.capture(backend="graph")``."""
+    AOT_EAGER = "aot_eager"
+    """The same with a graph that AOTAutograd has compiled."""
 
 
 CAPTURING_WAYS = (Way.CAPTURED, Way.ENABLED, Way.GRAPH)
 
-_BACKENDS = {Way.CAPTURED: "native", Way.GRAPH: "graph"}
+_BACKENDS = {Way.CAPTURED: "native", Way.GRAPH: "graph", Way.AOT_EAGER: "aot_eager"}
 """The ways that capture each backward by itself, and what runs it."""
 
 

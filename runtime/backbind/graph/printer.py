@@ -95,11 +95,10 @@ class Printer:
 
     def print_steps(self, lowering: Lowering) -> None:
         """All of them, in the engine's order."""
-        last = len(lowering.steps) - 1
         for position, step in enumerate(lowering.steps):
             self._step = step
             self._print_step(position, step)
-            if self._follows_changes and step.is_foreign and position < last:
+            if self._follows_changes and step.is_foreign:
                 self._print_leave_point(position + 1, step, ())
 
     def call(self, target: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> fx.Node:
@@ -192,17 +191,21 @@ class Printer:
         """One of the gradients that a call computes, as its edge takes it."""
         if computed.printed is None:
             gradient = self.call(operator.getitem, (computed.call, computed.edge), computed.name)
-            computed.printed = self._validated(gradient, computed.name, computed.expected)
+            computed.printed = self._validated(gradient, computed.name, computed.expected, computed.edge)
         return computed.printed
 
-    def _validated(self, gradient: fx.Node, name: str, expected: ExpectedGrad | None) -> fx.Node:
+    def _validated(
+        self, gradient: fx.Node, name: str, expected: ExpectedGrad | None, edge: int = 0
+    ) -> fx.Node:
         if expected is None:
             return gradient
         sizes = [self._values.value(size, self._step) if self._step else size for size in expected.sizes]
         arguments: tuple[object, ...] = (gradient, sizes, expected.dtype)
         if expected.device is not None:
             arguments += (expected.device,)
-        return self.call(torch.ops.backbind.validate_grad.default, arguments, f"{name}_validated")
+        valid = self.call(torch.ops.backbind.validate_grad.default, arguments, f"{name}_validated")
+        valid.meta["edge"] = edge
+        return valid
 
     def _add_to_buffer(self, input_ref: InputRef, gradient: fx.Node) -> None:
         total = self._buffers.get(input_ref)

@@ -92,13 +92,19 @@ class _Writer:
             return f"{node.name} = {self._text(arguments[0])}[{arguments[1]}]"
         if node.target is calls.leave_point:
             live, *rest = map(self._text, arguments)
-            return f"if {live}.must_be_left: return {live}.resume({', '.join(rest)})"
+            is_within_step = arguments[2]
+            must_be_left = f"{live}.must_be_left" if is_within_step else f"{live}.end_step()"
+            return f"if {must_be_left}: return {live}.resume({', '.join(rest)})"
         if node.target is torch.ops.backbind.sum_gradients.default:
             return f"{node.name} = {self._object(_C.add_to_buffer, 'add_to_buffer')}(moved)"
         if node.target is calls.accumulate_grad:
             return f"{self._object(_C.accumulate_grad, 'accumulate_grad')}({self._text(arguments[0])}, moved)"
         if node.target is calls.accumulate_grad_with_hooks:
             return f"{self._text(arguments[0])}.accumulate(moved)"
+        if node.target is torch.ops.backbind.validate_grad.default:
+            device = arguments[3] if len(arguments) == 4 else None
+            # For the text of an error.
+            arguments = (*arguments[:3], device, node.meta.get("autograd_node", ""), node.meta.get("edge", 0))
         text = ", ".join(map(self._text, arguments))
         call = f"{self._target(node.target)}({text})"
         return f"{node.name} = {call}" if node.users else call
