@@ -190,10 +190,21 @@ class Reader {
 
 }  // namespace
 
+namespace {
+
+// Whether the leaf has the sizes that it had in the forward: its data may have been set to another tensor's.
+bool has_sizes_of(const at::Tensor& variable, const Node& accumulator) {
+  const auto& metadata = accumulator.input_metadata(0);
+  return metadata.is_nested_tensor() || variable.is_nested() ||
+         variable.sym_sizes().equals(metadata.shape_as_dim_vector());
+}
+
+}  // namespace
+
 bool is_leaf_of(const at::Tensor& variable, const Node& accumulator) {
   const auto* meta = torch::autograd::impl::get_autograd_meta(variable);
   return meta != nullptr && meta->requires_grad_ && meta->grad_fn_ == nullptr &&
-         meta->grad_accumulator_.lock().get() == &accumulator;
+         meta->grad_accumulator_.lock().get() == &accumulator && has_sizes_of(variable, accumulator);
 }
 
 std::vector<bool> needed_edges(const Plan& plan, const Step& step) {

@@ -24,6 +24,27 @@ variable_list gradients_of(const c10::IValue& value) {
   return grads;
 }
 
+// Symbolic numbers among the arguments as the numbers that they stand for, which whoever traces then depends on; sizes
+// stay as they are. Returns whether there were any.
+bool make_numbers_concrete(const Binding& binding, ivalue_list& arguments) {
+  bool has_symbols = false;
+  for (size_t i = 0; i < binding.arguments.size(); ++i) {
+    c10::IValue& argument = arguments[i + 1];
+    if (binding.arguments[i].kind.element != ElementKind::kScalar || !argument.isScalar()) continue;
+    const at::Scalar number = argument.toScalar();
+    if (!number.isSymbolic()) continue;
+    if (number.isFloatingPoint()) {
+      argument = number.toSymFloat().guard_float(__FILE__, __LINE__);
+    } else if (number.isBoolean()) {
+      argument = number.toSymBool().guard_bool(__FILE__, __LINE__);
+    } else {
+      argument = number.toSymInt().guard_int(__FILE__, __LINE__);
+    }
+    has_symbols = true;
+  }
+  return has_symbols;
+}
+
 // One kernel class for all operators: the binding says what to run.
 class DecomposedKernel final : public c10::OperatorKernel {
  public:
@@ -33,12 +54,22 @@ class DecomposedKernel final : public c10::OperatorKernel {
     const size_t count = binding_->arguments.size() + 1;
     const auto first = stack->end() - static_cast<std::ptrdiff_t>(count);
     const variable_list grads = gradients_of(*(first - 1));
-    const ivalue_list arguments(std::make_move_iterator(first), std::make_move_iterator(stack->end()));
+    ivalue_list arguments(std::make_move_iterator(first), std::make_move_iterator(stack->end()));
     torch::jit::drop(*stack, count + 1);
-    torch::jit::push(*stack, c10::List<at::Tensor>(run_without_autocast(*binding_, binding_->apply, grads, arguments)));
+    torch::jit::push(*stack, c10::List<at::Tensor>(run(grads, arguments)));
   }
 
  private:
+  // Not every formula can be evaluated with a number that is a symbol: some compare it.
+  variable_list run(const variable_list& grads, ivalue_list& arguments) const {
+    try {
+      return run_without_autocast(*binding_, binding_->apply, grads, arguments);
+    } catch (const c10::Error&) {
+      if (!make_numbers_concrete(*binding_, arguments)) throw;
+    }
+    return run_without_autocast(*binding_, binding_->apply, grads, arguments);
+  }
+
   const Binding* binding_;
 };
 
