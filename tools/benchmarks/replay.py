@@ -9,11 +9,8 @@ eager makes; tools/benchmarks/_floor.py tells what that contains.
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import backbind
 import torch
@@ -23,11 +20,9 @@ from torch import Tensor
 from torch._dynamo import compiled_autograd
 
 from tools.benchmarks._floor import Floor
-from tools.benchmarks._models import MODELS, Model, Surround, clear, same_bits
+from tools.benchmarks._models import MODELS, Model
 from tools.benchmarks._programs import PROGRAMS
-
-Way = Callable[[Model, Any], object]
-"""Runs what is timed of a model on what its forward gave."""
+from tools.benchmarks._ways import Way, alternate, compare, eager, gradients, inside, ratio, timed
 
 STOCK_ROUNDS = 3
 """Fewer, because a round takes seconds."""
@@ -152,47 +147,6 @@ def measure_stock(model: Model, expected: list[Tensor]) -> Stock:
     except Exception as error:  # whatever it is, the table says so
         return Stock(failure=f"{type(error).__name__}: {error}".partition("\n")[0])
     return Stock(statistics.median(times["stock"]), ratio(times, "stock"))
-
-
-def inside(surround: Surround) -> Way:
-    return lambda model, work: model.backward(work, surround)
-
-
-eager: Way = inside(nullcontext)
-
-
-def alternate(model: Model, ways: dict[str, Way], rounds: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            times[name].append(timed(model, way))
-    return times
-
-
-def ratio(times: dict[str, list[float]], name: str) -> float:
-    return statistics.median(one / other for one, other in zip(times[name], times["eager"], strict=True))
-
-
-def compare(model: Model, way: Way, expected: list[Tensor]) -> None:
-    if model.changes:
-        expected = gradients(model, eager)
-    actual = gradients(model, way)
-    if len(actual) != len(expected) or not all(map(same_bits, expected, actual)):
-        raise AssertionError(f"{model.name}: gradients differ from eager's")
-
-
-def gradients(model: Model, way: Way) -> list[Tensor]:
-    clear(model)
-    way(model, model.forward())
-    return [parameter.grad for parameter in model.parameters if parameter.grad is not None]
-
-
-def timed(model: Model, way: Way) -> float:
-    clear(model)
-    work = model.forward()
-    start = time.perf_counter()
-    way(model, work)
-    return (time.perf_counter() - start) * 1e3
 
 
 def show(rows: list[Row]) -> None:

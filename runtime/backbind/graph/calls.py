@@ -7,14 +7,17 @@ graph) and does what the engine does at that point of a backward.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from backbind import _C
-from backbind.graph import traceable_nodes
-from backbind.graph.traceable_nodes import TraceableNode
 
-Node = _C.LiveNode | TraceableNode
+if TYPE_CHECKING:
+    # Importing it imports the compiler, which is there anyway where one is at work.
+    from backbind.graph.traceable_nodes import TraceableNode
+
+    Node = _C.LiveNode | TraceableNode
 
 Gradients = list[torch.Tensor | None]
 
@@ -58,6 +61,8 @@ def unpack(node: Node) -> list[torch.Tensor]:
 def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """Adds the gradient to ``leaf.grad``, as ``loss.backward()`` does."""
     if torch.compiler.is_dynamo_compiling():
+        from backbind.graph import traceable_nodes
+
         traceable_nodes.accumulate_grad(leaf, gradient)
     else:
         _C.accumulate_grad(leaf, [gradient])
@@ -65,8 +70,8 @@ def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
 
 def accumulate_grad_with_hooks(node: Node, leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """Adds the gradient to ``leaf.grad``, and calls what ``register_post_accumulate_grad_hook`` registered."""
-    if isinstance(node, TraceableNode):
-        node.accumulate([gradient], leaf)
+    if torch.compiler.is_dynamo_compiling():
+        node.accumulate_into(leaf, gradient)  # type: ignore[union-attr]  # no live node is compiled
     else:
         node.accumulate([gradient])
 

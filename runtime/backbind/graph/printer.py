@@ -6,6 +6,7 @@ else: sums, validation, hooks and the order of all of it are printed here.
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +17,6 @@ import torch
 from torch import fx
 
 from backbind._namespace import get
-from backbind._operator import FunctionalOperator
 from backbind.graph import calls
 from backbind.graph.lowering import (
     Accumulate,
@@ -47,6 +47,7 @@ class ValueSource(Protocol):
         ...
 
 
+@functools.cache
 def snake_case(node: str) -> str:
     """The name of a call in the graph.
 
@@ -59,11 +60,16 @@ def snake_case(node: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-def gradient_name(functional: FunctionalOperator, edge_count: int, edge: int) -> str:
-    """The name of one gradient that a call computes: by the input that it is for, where each has a single one."""
-    inputs = functional.inputs
-    which = inputs[edge] if len(inputs) == edge_count else str(edge)
-    return f"{snake_case(functional.name)}_{which}"
+@functools.cache
+def gradient_names(operator_name: str, edge_count: int) -> tuple[str, ...]:
+    """The names of the gradients that an operator computes: by the input that each is for, where each has a single one.
+
+    >>> gradient_names("MulBackward0", 2)
+    ('mul_backward0_self', 'mul_backward0_other')
+    """
+    inputs = get(operator_name).inputs
+    which = inputs if len(inputs) == edge_count else tuple(map(str, range(edge_count)))
+    return tuple(f"{snake_case(operator_name)}_{one}" for one in which)
 
 
 @dataclass(slots=True)
@@ -170,7 +176,8 @@ class Printer:
             unpacked = self.call(calls.unpack, (self._values.live_node(step),), f"{name}_unpacked")
         arguments = (list(incoming), *(self._argument(value, step, unpacked) for value in step.packed))
         call = self.call(functional.overload, arguments, name)
-        return [_Computed(call, edge, gradient_name(functional, count, edge)) for edge in range(count)]
+        names = gradient_names(step.operator, count)
+        return [_Computed(call, edge, names[edge]) for edge in range(count)]
 
     def _argument(self, value: object, step: LoweredStep, unpacked: fx.Node | None) -> Any:
         if isinstance(value, list):

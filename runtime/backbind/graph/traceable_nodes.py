@@ -81,11 +81,15 @@ class TraceableNode:
     def unpack(self) -> Gradients:
         return _outside(self.live.unpack)
 
-    def accumulate(self, gradients: list[torch.Tensor | None], leaf: torch.Tensor) -> None:
-        if self._runs_as_it_is():
-            _outside(self.live.accumulate, gradients)
+    def accumulate(self, gradients: list[torch.Tensor | None]) -> None:
+        self.live.accumulate(gradients)
+
+    def accumulate_into(self, leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
+        """As `accumulate`, for a compiler."""
+        if self.is_opaque:
+            _outside(self.live.accumulate, [gradient])
             return
-        accumulate_grad(leaf, gradients[0])
+        accumulate_grad(leaf, gradient)
         for hook in self.accumulate_hooks:
             hook(leaf)
 
