@@ -25,24 +25,6 @@ def without_modes() -> Iterator[None]:
         yield
 
 
-def in_graph_task(call: Callable[[], _Result]) -> _Result:
-    """What ``call`` gives when a hook of a running backward calls it.
-
-    Unpack hooks ask which backward they are called from: a checkpoint recomputes once for each. Uses the object
-    through which torch runs every backward, because torch.autograd.grad would call operators that modes see.
-    """
-    results: list[_Result] = []
-    with without_modes():
-        anchor = torch.ones((), requires_grad=True)
-        gradient = torch.ones(())
-    anchor.register_hook(lambda _: results.append(call()))
-    engine: Any = torch.autograd.Variable._execution_engine
-    engine.run_backward(
-        (anchor,), (gradient,), False, False, (anchor,), allow_unreachable=False, accumulate_grad=False
-    )
-    return results[0]
-
-
 def skip_frame(function: _Function) -> _Function:
     """Have torch.compile leave the frame of a function to Python, and compile the frames that it calls.
 
@@ -61,6 +43,36 @@ def _set_frame_action(function: _Function, called: object) -> _Function:
     strategy = frames._FrameExecStrategy(frames._FrameAction.SKIP, called)
     frames.set_code_exec_strategy(function.__code__, strategy)
     return function
+
+
+@skip_frame
+def in_graph_task(call: Callable[[], _Result]) -> _Result:
+    """What ``call`` gives when a hook of a running backward calls it.
+
+    Code of a user may ask for its backward: a checkpoint recomputes once for each, a hook queues what is to be called
+    at the end of it. It is one that wants all gradients, as loss.backward() does, because nodes that are called ask it
+    which ones they have to compute. Uses the object through which torch runs every backward.
+    """
+    results: list[_Result] = []
+    root, gradient = _root_without_gradients(functools.partial(_keep_result, call, results))
+    engine: Any = torch.autograd.Variable._execution_engine
+    engine.run_backward((root,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    return results[0]
+
+
+@skip_frames
+def _root_without_gradients(hook: Callable[[torch.Tensor], None]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The root of a backward that calls the hook and computes nothing, so that modes see nothing; its gradient."""
+    with without_modes(), torch.enable_grad():
+        functions: Any = torch._C._functions
+        root: torch.Tensor = functions.UndefinedGrad()(torch.ones((), requires_grad=True))
+        root.register_hook(hook)
+        return root, torch.ones(())
+
+
+@skip_frame
+def _keep_result(call: Callable[[], _Result], results: list[_Result], _: torch.Tensor) -> None:
+    results.append(call())
 
 
 def stock_compiled_autograd_is_active() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any
 
@@ -11,8 +12,8 @@ from torch import fx
 from torch.fx.graph_module import reduce_graph_module
 
 from backbind import _C
+from backbind._torch_private import in_graph_task, skip_frame, skip_frames
 from backbind.graph.saved_tensors import SavedCopies, SavedTensor
-from backbind._torch_private import skip_frame, skip_frames
 
 
 @skip_frames
@@ -44,6 +45,9 @@ class TracedBackward(fx.GraphModule):
     Buffers lie on the storage of the tensors that the forward saved. A call raises eager's error where one of them was
     changed in place since; so does whatever copies them (``copy.deepcopy``, ``pickle``, ``.to()``), because the copy
     would hold other values than the forward saved. A copy owns its buffers and checks nothing.
+
+    A graph that calls live nodes runs inside a backward of its own, as the code that these run may expect it. It cannot
+    be copied or stored.
     """
 
     _saved_tensors: tuple[SavedTensor, ...] = ()
@@ -62,13 +66,18 @@ class TracedBackward(fx.GraphModule):
         for name in names:
             _C.mark_wrapped_number(self.get_buffer(name))
 
+    @skip_frames
+    def _calls_live_nodes(self) -> bool:
+        return any(isinstance(one, _C.LiveNode) for one in vars(self).values())
+
     # torch.compile leaves this frame to Python, so that a compiled graph checks at every call, too.
     @skip_frame
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         check_gradients((*args, *kwargs.values()))
         self._check_saved_tensors()
+        run = functools.partial(super().__call__, *args, **kwargs)
         with torch.no_grad():
-            gradients = super().__call__(*args, **kwargs)
+            gradients = in_graph_task(run) if self._calls_live_nodes() else run()
         if not self._allow_unused:
             check_used(gradients.values() if isinstance(gradients, dict) else gradients)
         return gradients
