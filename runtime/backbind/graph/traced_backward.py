@@ -47,7 +47,7 @@ class TracedBackward(fx.GraphModule):
     would hold other values than the forward saved. A copy owns its buffers and checks nothing.
 
     A graph that calls live nodes runs inside a backward of its own, as the code that these run may expect it. It cannot
-    be copied or stored.
+    be copied or stored, and neither can one over jagged tensors, whose sizes are symbols: both raise TypeError.
     """
 
     _saved_tensors: tuple[SavedTensor, ...] = ()
@@ -69,6 +69,15 @@ class TracedBackward(fx.GraphModule):
     @skip_frames
     def _calls_live_nodes(self) -> bool:
         return any(isinstance(one, _C.LiveNode) for one in vars(self).values())
+
+    def _check_can_be_stored(self) -> None:
+        """Raises TypeError where the graph holds something that means nothing but here."""
+        for one in vars(self).values():
+            if isinstance(one, torch.SymInt):
+                raise TypeError(
+                    f"the size {one} is a symbol that belongs to jagged tensors of this process, and cannot be copied "
+                    "or stored"
+                )
 
     # torch.compile leaves this frame to Python, so that a compiled graph checks at every call, too.
     @skip_frame
@@ -135,6 +144,7 @@ class TracedBackward(fx.GraphModule):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TracedBackward:
         self._check_saved_tensors()
+        self._check_can_be_stored()
         copied = super().__deepcopy__(memo)
         assert isinstance(copied, TracedBackward)
         copied.watch((), allow_unused=self._allow_unused)
@@ -143,6 +153,7 @@ class TracedBackward(fx.GraphModule):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         self._check_saved_tensors()
+        self._check_can_be_stored()
         _, (body, import_block) = super().__reduce__()
         own = {"_saved_tensors", "_allow_unused"}
         return load_traced_backward, (
