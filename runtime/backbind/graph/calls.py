@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from backbind import _C
+from backbind._torch_private import skip_frames
+from backbind.graph.saved_tensors import SavedTensor
 
 if TYPE_CHECKING:
     # Importing it imports the compiler, which is there anyway where one is at work.
@@ -56,6 +58,18 @@ def call_node(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients
 def unpack(node: Node) -> list[torch.Tensor]:
     """The saved tensors of the node that have unpack hooks, in the order of its operator's arguments."""
     return node.unpack()
+
+
+@skip_frames
+def unchanged(buffer: torch.Tensor, saved: SavedTensor) -> torch.Tensor:
+    """The buffer of a traced graph, behind code of a user, which may have changed what lies ahead.
+
+    Raises:
+        RuntimeError: eager's error, where it was changed in place since the trace.
+    """
+    if buffer is saved.tensor and saved.has_changed():
+        raise saved.error()
+    return buffer
 
 
 def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import fx
 
 from backbind import _C
+from backbind.graph import calls
 from backbind.graph.lowering import LoweredStep, Lowering
 from backbind.graph.printer import Printer
 from backbind.graph.saved_tensors import SavedCopies, SavedTensor
@@ -35,11 +36,13 @@ def build_graph(
     hooked = [lowering.steps[position] for position in unpacked]
     values = _BakedValues(graph, copy_saved, hooked)
     printer = Printer(graph, values, result_count, follows_changes=False)
+    is_foreign = any(step.is_foreign for step in lowering.steps)
     # All placeholders stand before anything else, as fx wants it.
     placeholders = [graph.placeholder(f"gradient_{i}", default_value=None) for i in range(len(outputs))]
     for position, output in enumerate(outputs):
         # Also of an output that no input lies behind: what is wrong with its gradient is said all the same.
-        gradient = _root_gradient(printer, values, position, output, placeholders[position])
+        given = placeholders[position]
+        gradient = _root_gradient(printer, values, position, output, given, is_foreign=is_foreign)
         root = lowering.roots[position]
         if root.input is not None:
             printer.print_root(gradient, root.input, root.expected)
@@ -55,10 +58,19 @@ def build_graph(
 
 
 def _root_gradient(
-    printer: Printer, values: _BakedValues, position: int, output: torch.Tensor, given: fx.Node
+    printer: Printer,
+    values: _BakedValues,
+    position: int,
+    output: torch.Tensor,
+    given: fx.Node,
+    *,
+    is_foreign: bool,
 ) -> fx.Node:
     is_real_scalar = output.numel() == 1 and output.is_floating_point()
     implicit = values.buffer(torch.ones_like(output)) if is_real_scalar else None
+    if implicit is not None and is_foreign:
+        # A hook may change the gradient in place, which is to be one again at the next call.
+        implicit = printer.call(torch.ops.aten.clone.default, (implicit,), "implicit")
     sizes = None if output.is_nested else list(output.shape)
     arguments = (given, implicit, sizes, output.dtype, position)
     return printer.call(torch.ops.backbind.root_gradient.default, arguments, "root")
@@ -69,13 +81,18 @@ class _BakedValues:
 
     def __init__(self, graph: fx.Graph, copy_saved: bool, hooked: Sequence[LoweredStep]) -> None:
         self.module = torch.nn.Module()
-        self.watched: list[SavedTensor] = []
         self._graph = graph
         self._copies = SavedCopies() if copy_saved else None
         self._hooked = {id(step) for step in hooked}
         self._saved: dict[tuple[int, bool], fx.Node] = {}
         self._kept: list[torch.Tensor] = []  # keeps the ids in _saved from being used again
+        self._watched: dict[fx.Node, SavedTensor] = {}
         self._live: dict[int, fx.Node] = {}
+
+    @property
+    def watched(self) -> list[SavedTensor]:
+        """The buffers whose tensors others may change."""
+        return list(self._watched.values())
 
     def value(self, value: object, step: LoweredStep) -> Any:
         if isinstance(value, torch.Tensor):
@@ -108,15 +125,24 @@ class _BakedValues:
         # What an unpack hook gave is a buffer of its own: as in eager, nobody asks for its version.
         is_unpacked = id(step) in self._hooked
         key = (id(tensor), is_unpacked)
-        known = self._saved.get(key)
-        if known is not None:
-            return known
-        buffer = tensor.detach()
-        if self._copies is not None:
-            buffer = self._copies.copy(buffer)
-        self._saved[key] = node = self.buffer(buffer)
-        self._kept.append(tensor)
-        if self._copies is None and not is_unpacked:
-            watched = SavedTensor.watch(str(node.target), buffer, step.node)
-            self.watched += [] if watched is None else [watched]
-        return node
+        if key not in self._saved:
+            buffer = tensor.detach()
+            if self._copies is not None:
+                buffer = self._copies.copy(buffer)
+            self._saved[key] = node = self.buffer(buffer)
+            self._kept.append(tensor)
+            if self._copies is None and not is_unpacked:
+                watched = SavedTensor.watch(str(node.target), buffer, step.node)
+                if watched is not None:
+                    self._watched[node] = watched
+        return self._unchanged(self._saved[key])
+
+    def _unchanged(self, buffer: fx.Node) -> fx.Node:
+        """The buffer, which is looked at once more if a user's code has been called before this point of the graph."""
+        watched = self._watched.get(buffer)
+        if watched is None or not self._live:
+            return buffer
+        arguments = (buffer, self._attribute("watched", watched))
+        return self._graph.create_node(
+            "call_function", calls.unchanged, arguments, name=f"{buffer.name}_unchanged"
+        )
