@@ -32,7 +32,9 @@ def trace(
 
     What has no operator is called: hooks of every kind, functions of Python and C++, changes of views in place, code
     that unpacks saved tensors (checkpoints, for example). Such a graph holds the live nodes that it calls, runs in this
-    process alone, and calls a user's code at each run.
+    process alone, and calls a user's code at each run, as often as ``backward(retain_graph=True)`` would. Which nodes
+    have which kinds of hooks is as it was at the trace. Hooks behind an accumulation are not called, because there is
+    none; a function that runs a backward of its own (a reentrant checkpoint) accumulates, as it does in eager.
 
     A graph checks at every call that no saved tensor was changed in place since the trace, as eager does: an
     optimizer's step changes parameters, for example. A graph that is kept for longer should own copies
@@ -45,9 +47,10 @@ def trace(
         allow_unused: return None for an input that the outputs do not depend on, which is an error otherwise, as in
             ``torch.autograd.grad``.
         copy_saved: copy the saved tensors, so that the graph gives the gradients of the time of the trace whatever
-            becomes of them.
+            becomes of them. What a live node saved that the graph calls stays where it is.
         unpack_hooks: call the hooks of saved tensors (``torch.autograd.graph.saved_tensors_hooks``, checkpoints) now,
-            each once, as one backward would. Without it the graph calls them, each time that it runs.
+            each once, as one backward would. Without it the graph calls them, each time that it runs; so does a
+            function that is called, for what it saved itself.
 
     Raises:
         TypeError: something is not a tensor.
