@@ -1,4 +1,4 @@
-"""Hooks of saved tensors are a user's code: none is called unasked, and each once where they may be."""
+"""Hooks of saved tensors: a graph calls them at each run, a trace calls each once where it is told to, or none."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from typing import Any
 import backbind
 import pytest
 import torch
+from backbind.graph import calls
 from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+from torch.utils.flop_counter import FlopCounterMode
 
+from tests.graph.foreign_programs import Noted, applied
 from tests.graph.gradients import differences, eager_gradients, leaf
-from tests.graph.test_refusals import Doubled
-
-ADVICE = (
-    "\nunpack hooks (of torch.autograd.graph.saved_tensors_hooks, save_on_cpu, checkpoint) are a user's code, which "
-    "may recompute and change things: trace(..., unpack_hooks=True) calls each once, as one backward would;"
-    "\nbackbind.capture() runs all of this as eager does"
-)
 
 
 class Counted:
@@ -44,30 +40,46 @@ class Counted:
             return (value @ weight).tanh().square().sum(), [value, weight]
 
 
-def refusal(outputs: torch.Tensor, inputs: list[torch.Tensor]) -> str:
-    with pytest.raises(backbind.TraceError) as caught:
-        backbind.trace(outputs, inputs)
-    return str(caught.value)
-
-
-def test_hooks_are_refused_by_node_and_not_called() -> None:
+def test_a_graph_calls_them_at_each_run() -> None:
     counted = Counted()
     loss, inputs = counted.loss()
-    assert refusal(loss, inputs) == (
-        "this backward cannot be traced, because of\n"
-        "  step 1, PowBackward0: saved tensors with unpack hooks\n"
-        "  step 2, TanhBackward0: saved tensors with unpack hooks\n"
-        "  step 3, MmBackward0: saved tensors with unpack hooks" + ADVICE
-    )
+    graph = backbind.trace(loss, inputs)
     assert not counted.unpacked
+    for runs in (1, 2):
+        traced = graph()
+        assert counted.unpacked == dict.fromkeys(range(1, counted.packed + 1), runs)
+    assert differences(traced, eager_gradients(loss, inputs)) == {}
 
 
-def test_a_trace_that_is_refused_for_something_else_calls_none() -> None:
+def test_a_graph_unpacks_once_for_each_node_that_saved_some() -> None:
     counted = Counted()
     loss, inputs = counted.loss()
-    with pytest.raises(backbind.TraceError):
-        backbind.trace(Doubled.apply(loss), inputs, unpack_hooks=True)  # type: ignore[no-untyped-call]
-    assert not counted.unpacked
+    graph = backbind.trace(loss, inputs)
+    unpacking = [node for node in graph.graph.nodes if node.target is calls.unpack]
+    assert [node.name for node in unpacking] == [
+        "pow_backward0_unpacked",
+        "tanh_backward0_unpacked",
+        "mm_backward0_unpacked",
+    ]
+    assert [name for name, _ in graph.named_buffers()] == [
+        "saved_0"
+    ]  # the gradient that a backward begins with
+
+
+def test_a_function_calls_those_of_its_own_at_each_run() -> None:
+    """A graph cannot give a function what it saved, so it is the function that unpacks it, whatever a trace did."""
+    counted = Counted()
+    value = leaf(3)
+    log: list[str] = []
+    with saved_tensors_hooks(counted.pack, counted.unpack):
+        loss = applied(Noted, value.exp(), log).sum()
+    graph = backbind.trace(loss, [value], unpack_hooks=True)
+    of_exp, of_function = 1, 2
+    assert counted.unpacked == {of_exp: 1}
+    for runs in (1, 2):
+        traced = graph()
+        assert counted.unpacked == {of_exp: 1, of_function: runs}
+    assert differences(traced, eager_gradients(loss, [value])) == {}
 
 
 def test_a_trace_that_fails_at_another_saved_tensor_calls_none() -> None:
@@ -99,9 +111,9 @@ def test_a_node_of_which_one_saved_tensor_has_a_hook() -> None:
     assert product.grad_fn is not None
     raw: Any = product.grad_fn._raw_saved_self  # type: ignore[attr-defined]
     raw.register_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor)
-    assert "step 1, MulBackward0: saved tensors with unpack hooks" in refusal(product.sum(), [value, other])
-    graph = backbind.trace(product.sum(), [value, other], unpack_hooks=True)
-    assert differences(graph(), eager_gradients(product.sum(), [value, other])) == {}
+    for unpack_hooks in (False, True):
+        graph = backbind.trace(product.sum(), [value, other], unpack_hooks=unpack_hooks)
+        assert differences(graph(), eager_gradients(product.sum(), [value, other])) == {}
 
 
 def test_tensors_saved_on_the_cpu() -> None:
@@ -122,7 +134,8 @@ def test_what_a_hook_gave_may_change_as_in_eager() -> None:
     assert differences(graph(), eager_gradients(loss, [value])) == {}
 
 
-def test_hooks_are_called_from_within_a_backward_and_see_the_modes() -> None:
+@pytest.mark.parametrize("unpack_hooks", [False, True], ids=["by the graph", "by the trace"])
+def test_hooks_are_called_from_within_a_backward_and_see_the_modes(unpack_hooks: bool) -> None:
     seen = []
 
     def unpack(tensor: torch.Tensor) -> torch.Tensor:
@@ -132,8 +145,9 @@ def test_hooks_are_called_from_within_a_backward_and_see_the_modes() -> None:
     value = leaf(3)
     with saved_tensors_hooks(lambda tensor: tensor, unpack):
         loss = value.exp().sin().sum()
-    with torch.utils.flop_counter.FlopCounterMode(display=False):
-        backbind.trace(loss, [value], unpack_hooks=True)
+    with FlopCounterMode(display=False):
+        graph = backbind.trace(loss, [value], unpack_hooks=unpack_hooks)
+        graph()
     assert len(seen) == 2
     assert len(set(seen)) == 1
     task, grad_mode, number_of_modes = seen[0]
@@ -192,15 +206,52 @@ SELECTIVE = functools.partial(create_selective_checkpoint_contexts, must_save_pr
 
 
 @pytest.mark.parametrize("selective", [False, True], ids=["whole", "selective"])
-def test_a_checkpoint_is_refused_and_as_it_was(selective: bool) -> None:
+def test_a_trace_leaves_a_checkpoint_as_it_was(selective: bool) -> None:
     layers = Layers()
     extra: dict[str, Any] = {"context_fn": SELECTIVE} if selective else {}
     loss = checkpoint(layers, torch.ones(8, 4), use_reentrant=False, **extra).sum()
     before = (layers.runs, layers.tracked())
-    assert "saved tensors with unpack hooks" in refusal(loss, list(layers.parameters()))
+    backbind.trace(loss, list(layers.parameters()))
     assert (layers.runs, layers.tracked()) == before
     loss.backward()
     assert all(one.grad is not None for one in layers.parameters())
+
+
+def test_a_checkpoint_recomputes_once_for_each_run_of_a_graph() -> None:
+    layers = Layers()
+    loss = checkpoint(layers, torch.ones(8, 4), use_reentrant=False).sum()
+    parameters = list(layers.parameters())
+    graph = backbind.trace(loss, parameters)
+    for runs in (1, 2):
+        traced = graph()
+        assert layers.runs == 1 + runs
+    assert differences(traced, eager_gradients(loss, parameters)) == {}
+
+
+def test_a_selective_checkpoint_allows_one_backward_or_one_trace() -> None:
+    """As in eager: what it kept is let go of when it is used."""
+
+    def made() -> tuple[torch.Tensor, list[nn.Parameter]]:
+        layers = Layers()
+        loss = checkpoint(layers, torch.ones(8, 4), use_reentrant=False, context_fn=SELECTIVE).sum()
+        return loss, list(layers.parameters())
+
+    loss, parameters = made()
+    eager = eager_gradients(loss, parameters)
+    with pytest.raises(RuntimeError) as second:
+        eager_gradients(loss, parameters)
+
+    loss, parameters = made()
+    graph = backbind.trace(loss, parameters)
+    assert differences(graph(), eager) == {}
+    with pytest.raises(RuntimeError) as of_graph:
+        graph()
+    assert str(of_graph.value) == str(second.value)
+
+    loss, parameters = made()
+    graph = backbind.trace(loss, parameters, unpack_hooks=True)
+    for _ in range(2):
+        assert differences(graph(), eager) == {}
 
 
 def test_a_checkpoint_recomputes_once_where_its_hooks_may_be_called() -> None:

@@ -1,7 +1,8 @@
 """What a graph calls besides operators: hooks, nodes without an operator, leaves, and code that unpacks saved tensors.
 
 Each function takes the live node that it is about (an element of the placeholder ``hooks``, or an attribute of a traced
-graph) and does what the engine does at that point of a backward.
+graph) and does what the engine does at that point of a backward. torch.compile leaves a user's code to Python, as where
+the engine calls it.
 """
 
 from __future__ import annotations
@@ -24,21 +25,25 @@ if TYPE_CHECKING:
 Gradients = list[torch.Tensor | None]
 
 
+@skip_frames
 def tensor_pre_hooks(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """What the hooks on the tensors whose gradients these are make of them (``Tensor.register_hook``)."""
     return node.tensor_pre_hooks(gradients)
 
 
+@skip_frames
 def retain_grad(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """Keeps the gradients of tensors that retain them (``Tensor.retain_grad``), and returns them."""
     return node.retain_grad(gradients)
 
 
+@skip_frames
 def pre_hooks(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """What the hooks before the node make of the gradients (``Node.register_prehook``)."""
     return node.pre_hooks(gradients)
 
 
+@skip_frames
 def post_hooks(
     node: Node, results: Sequence[torch.Tensor | None], gradients: Sequence[torch.Tensor | None]
 ) -> Gradients:
@@ -46,6 +51,7 @@ def post_hooks(
     return node.post_hooks(results, gradients)
 
 
+@skip_frames
 def call_node(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
     """The gradients that a node without an operator computes, each as its edge expects it: a function of Python
     or C++, CopySlices and others.
@@ -55,6 +61,7 @@ def call_node(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients
     return node.call(gradients)
 
 
+@skip_frames
 def unpack(node: Node) -> list[torch.Tensor]:
     """The saved tensors of the node that have unpack hooks, in the order of its operator's arguments."""
     return node.unpack()
@@ -82,6 +89,7 @@ def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
         _C.accumulate_grad(leaf, [gradient])
 
 
+@skip_frames
 def accumulate_grad_with_hooks(node: Node, leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """Adds the gradient to ``leaf.grad``, and calls what ``register_post_accumulate_grad_hook`` registered."""
     if torch.compiler.is_dynamo_compiling():
