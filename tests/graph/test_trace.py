@@ -1,4 +1,4 @@
-"""A traced backward gives eager's gradients, bit for bit, and refuses what it cannot hold."""
+"""A traced backward gives eager's gradients, bit for bit."""
 
 from __future__ import annotations
 
