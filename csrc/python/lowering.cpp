@@ -18,6 +18,7 @@
 #include "python/bridge.h"
 #include "python/live_node.h"
 #include "python/results.h"
+#include "torch_private.h"
 
 namespace backbind::python {
 
@@ -167,6 +168,11 @@ PyObject* lower(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t cou
     // The edges keep the nodes alive: nothing else does so for the AccumulateGrad of a leaf that is an output.
     const edge_list root_edges = edges_of(arguments[0], "outputs");
     const edge_list inputs = edges_of(arguments[1], "inputs");
+    {
+      // Code that the graph will call may ask which node it is called for.
+      const GilReleased released;
+      torch_private::find_current_node();
+    }
     const Walk walked = walk(root_edges, inputs);
     const Lowering lowering(walked.plan);
     const LiveLowering live{walked.plan, lowering, walked.nodes};

@@ -280,15 +280,10 @@ def nodes_seen_by_a_hook(*runs: str) -> list[str]:
     return run_python("-c", "\n".join(lines), env={"PYTHONPATH": str(RUNTIME)}).stdout.split()
 
 
-WITHOUT_CAPTURE = "where torch keeps the current node is looked for when capture is first entered, not before"
-
-
-@pytest.mark.xfail(reason=WITHOUT_CAPTURE)
 def test_a_hook_that_a_graph_calls_sees_its_node() -> None:
     assert nodes_seen_by_a_hook("graph()") == ["ExpBackward0"]
 
 
-@pytest.mark.xfail(reason=f"{WITHOUT_CAPTURE}; a thread that ran a graph before does not look again")
 def test_a_captured_hook_sees_its_node_after_a_graph_has_run() -> None:
     captured = ("with backbind.capture():", "    loss.backward()")
     assert nodes_seen_by_a_hook("graph()", *captured)[1:] == ["ExpBackward0"]
