@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from backbind import _C
-from backbind.graph.backends import Compiler, find_backend
 from backbind._torch_private import install_engine, install_engine_hook, stock_compiled_autograd_is_active
+from backbind.graph.backends import Compiler, find_backend
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -76,7 +76,8 @@ class Stats:
     def __str__(self) -> str:
         lines = [
             f"{self.captures} captures, {self.replays} replays, {self.steps} steps, {self.plans} plans held, "
-            f"{self.fallbacks} left to the engine" + (f", {self.graphs} graphs compiled" if self.graphs else "")
+            f"{self.fallbacks} left to the engine"
+            + (f", {self.graphs} graphs compiled" if self.graphs else "")
         ]
         for title, counted in (
             ("recaptured:", self.recapture_reasons),
@@ -337,7 +338,9 @@ def reset() -> None:
 
 
 def _read(handle: _C.SessionHandle | None) -> Stats:
-    captures, replays, steps, look_up, capturing, recaptured, left, opaque, slow, *graphs = _C.counts(handle)
+    counts = _C.counts(handle)
+    captures, replays, steps, look_up, capturing, recaptured, left, opaque, slow = counts[:9]
+    graphs, compiling, recompiled, native = counts[9:]
     plans, plan_bytes = _C.plans_held()
     return Stats(
         captures,
@@ -352,7 +355,10 @@ def _read(handle: _C.SessionHandle | None) -> Stats:
         left,
         opaque,
         slow,
-        *graphs,
+        graphs,
+        compiling,
+        recompiled,
+        native,
     )
 
 

@@ -120,7 +120,7 @@ def test_a_captured_backward_accumulates_and_releases(monkeypatch: pytest.Monkey
     """Its values are known when it runs: what stands for the leaf is a place in the list of its inputs."""
     lowerings: list[Lowering] = []
 
-    def build(lowering: Lowering, *args: Any, **kwargs: Any) -> fx.GraphModule:
+    def build(lowering: Lowering, *args: Any, **kwargs: Any) -> fx.Graph:
         lowerings.append(lowering)
         return build_captured_graph(lowering, *args, **kwargs)
 

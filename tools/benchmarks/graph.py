@@ -62,7 +62,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--rounds", type=int, default=20, help="rounds of which the median is taken")
     parser.add_argument("--only", default="", help="models whose name contains this")
-    parser.add_argument("--no-stock", action="store_true", help="leave stock compiled autograd out: it is slow")
+    parser.add_argument(
+        "--no-stock", action="store_true", help="leave stock compiled autograd out: it is slow"
+    )
     parser.add_argument("--compiled", action="store_true", help="compile the graphs with inductor")
     parser.add_argument("--growth", action="store_true", help="print graphs of more and more nodes instead")
     parsed = parser.parse_args(arguments)
@@ -121,7 +123,9 @@ def measure(model: Model, rounds: int, *, with_stock: bool, compiled: bool) -> R
 
 def prepare_stock(model: Model, expected: list[Tensor], *, compiled: bool) -> tuple[Way, float]:
     stock = inside(
-        lambda: compiled_autograd._enable(torch.compile(backend="inductor") if compiled else (lambda graph: graph))
+        lambda: compiled_autograd._enable(
+            torch.compile(backend="inductor") if compiled else (lambda graph: graph)
+        )
     )
     first = timed(model, stock)
     for _ in range(2):  # the second finds the sizes that the first took for fixed

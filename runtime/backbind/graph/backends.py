@@ -71,11 +71,15 @@ def _make_backend(
         installed = _installed().get(backend)
         if installed is None:
             return _graph_backend(
-                _compiled_by_torch(_known_name(backend), dynamic, fullgraph, options), dynamic, follows_changes=False
+                _compiled_by_torch(_known_name(backend), dynamic, fullgraph, options),
+                dynamic,
+                follows_changes=False,
             )
         backend = installed.load()
     if not callable(backend):
-        raise TypeError(f"a backend is a name or a function that compiles a graph, got {type(backend).__name__}")
+        raise TypeError(
+            f"a backend is a name or a function that compiles a graph, got {type(backend).__name__}"
+        )
     _refuse_options(getattr(backend, "__name__", "a function"), fullgraph=fullgraph, options=options)
     return _graph_backend(_compiled_by(backend), dynamic, follows_changes=False)
 
@@ -117,7 +121,11 @@ def _compiled_by_torch(
 ) -> Callable[[fx.Graph], Callable[..., Any]]:
     def compiler(module: fx.GraphModule) -> Callable[..., Any]:
         compiled: Callable[..., Any] = torch.compile(
-            module, backend=name, dynamic=dynamic, fullgraph=fullgraph, options=None if options is None else dict(options)
+            module,
+            backend=name,
+            dynamic=dynamic,
+            fullgraph=fullgraph,
+            options=None if options is None else dict(options),
         )
         return compiled
 
@@ -145,4 +153,6 @@ def _known_name(name: str) -> str:
 def _refuse_options(backend: str, **options: object) -> None:
     for name, value in options.items():
         if value not in (None, False):
-            raise ValueError(f"backend {backend!r} has no use for {name}={value!r}: it compiles nothing that could be told")
+            raise ValueError(
+                f"backend {backend!r} has no use for {name}={value!r}: it compiles nothing that could be told"
+            )

@@ -62,7 +62,7 @@ def call_node(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients
 
 
 @skip_frames
-def unpack(node: Node) -> list[torch.Tensor]:
+def unpack(node: Node) -> Gradients:
     """The saved tensors of the node that have unpack hooks, in the order of its operator's arguments."""
     return node.unpack()
 
@@ -98,19 +98,12 @@ def accumulate_grad_with_hooks(node: Node, leaf: torch.Tensor, gradient: torch.T
         node.accumulate([gradient])
 
 
-def leave_point(
-    node: Node,
-    first_step: int,
-    has_called_pre_hooks: bool,
-    inputs: Sequence[tuple[int, int]],
-    gradients: Sequence[torch.Tensor | None],
-    results: Sequence[torch.Tensor | None],
-) -> None:
+def leave_point(node: Node, *progress: object) -> None:
     """Behind a user's code: where a graph is left if that code changed what lies ahead, such as hooks or saved tensors.
 
-    ``first_step`` is the next to be run, of which hooks before it may have been called already; ``gradients`` is what
-    the ``inputs`` of the steps from there on have received so far. The backend ``graph`` then runs these steps
-    natively. A graph that is run otherwise cannot stop here.
+    ``progress`` is what `backbind._C.LiveNode.resume` takes: the next step to be run, whether hooks before it have been
+    called already, inputs of the steps from there on, what these have received so far, and the results so far. The
+    backend ``graph`` goes on natively with that. A graph that is run otherwise cannot stop here.
 
     Raises:
         RuntimeError: the graph must be left.
@@ -118,6 +111,6 @@ def leave_point(
     if node.must_be_left:
         raise RuntimeError(
             f"code that was run for {node.name} has changed hooks or saved tensors of nodes that this backward had not "
-            "yet reached; its graph does not know of that: run such a backward with "
+            f"yet reached (step {progress[0]} is next); its graph does not know of that: run such a backward with "
             "backbind.capture(backend='native') or 'graph', which see what hooks do"
         )

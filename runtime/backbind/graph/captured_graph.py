@@ -21,7 +21,8 @@ def build_captured_graph(
     lowering: Lowering, roots: Sequence[Lifted | None], result_count: int, *, follows_changes: bool
 ) -> fx.Graph:
     """The graph of a backward. ``roots`` names the gradient of each output; None for an undefined one.
-    ``follows_changes`` is explained at `Printer`."""
+    ``follows_changes`` is explained at `Printer`.
+    """
     graph = fx.Graph()
     values = _LiftedValues(graph, lowering, roots)
     printer = Printer(graph, values, result_count, follows_changes=follows_changes)
@@ -47,7 +48,7 @@ class _LiftedValues:
             for value, name in _lifted_values(step):
                 self._take(value, name)
 
-    def value(self, value: object, step: LoweredStep) -> Any:
+    def value(self, value: object, step: LoweredStep) -> Any:  # noqa: ARG002  (a ValueSource)
         return self._items[value] if isinstance(value, Lifted) else value
 
     def lifted(self, value: Lifted) -> fx.Node:
@@ -60,7 +61,9 @@ class _LiftedValues:
     def _take(self, value: Lifted, name: str) -> None:
         if value not in self._items:
             arguments = (self._lists[value.place], value.index)
-            self._items[value] = self._graph.create_node("call_function", operator.getitem, arguments, name=name)
+            self._items[value] = self._graph.create_node(
+                "call_function", operator.getitem, arguments, name=name
+            )
 
 
 def _lifted_values(step: LoweredStep) -> list[tuple[Lifted, str]]:

@@ -22,7 +22,8 @@ class InputRef:
 @dataclass(frozen=True, slots=True)
 class Lifted:
     """Stands for a value that is not known when a graph is made: an item of one of the lists that it is called with
-    (``inputs``, ``sizes``, ``scalars``), or of what a step unpacks when it runs (``unpacked``)."""
+    (``inputs``, ``sizes``, ``scalars``), or of what a step unpacks when it runs (``unpacked``).
+    """
 
     place: str
     index: int
@@ -78,7 +79,8 @@ class AddToBuffer:
 @dataclass(frozen=True, slots=True)
 class CallHooks:
     """Hooks of one kind are called, if there are any: ``tensor_pre_hooks``, ``retain_grad``, ``pre_hooks`` or
-    ``post_hooks``."""
+    ``post_hooks``.
+    """
 
     kind: str
 
@@ -182,9 +184,7 @@ class Lowering:
         )
 
     @staticmethod
-    def of_records(
-        roots: Sequence[tuple[int, int] | None], steps: Sequence[_C.RawStep]
-    ) -> Lowering:
+    def of_records(roots: Sequence[tuple[int, int] | None], steps: Sequence[_C.RawStep]) -> Lowering:
         """That of a backward that the engine has begun: the gradients of its outputs are known to be valid."""
         return Lowering(
             tuple(Root(_input_ref(input_ref), None) for input_ref in roots),
@@ -258,4 +258,6 @@ def _expected(raw: _C.RawExpected | None) -> ExpectedGrad | None:
     if raw is None:
         return None
     sizes, dtype, device = raw
-    return ExpectedGrad(tuple(_value(size) for size in sizes), dtype, device)  # type: ignore[arg-type]
+    return ExpectedGrad(
+        tuple(Lifted(*size) if isinstance(size, tuple) else size for size in sizes), dtype, device
+    )

@@ -39,7 +39,8 @@ class ValueSource(Protocol):
 
     def value(self, value: object, step: LoweredStep) -> Any:
         """A saved value, a leaf or a size, as an argument in the graph. `Lifted` values that are unpacked by the step
-        itself are not asked for."""
+        itself are not asked for.
+        """
         ...
 
     def live_node(self, step: LoweredStep) -> fx.Node:
@@ -86,7 +87,9 @@ class _Computed:
 class Printer:
     """Holds the graph while it grows, and what each input buffer holds at that point of the backward."""
 
-    def __init__(self, graph: fx.Graph, values: ValueSource, result_count: int, *, follows_changes: bool) -> None:
+    def __init__(
+        self, graph: fx.Graph, values: ValueSource, result_count: int, *, follows_changes: bool
+    ) -> None:
         """``follows_changes``: behind a user's code, which may change what lies ahead, the graph can be left."""
         self._graph = graph
         self._values = values
@@ -189,7 +192,11 @@ class Printer:
 
     def _accumulate(self, leaf: torch.Tensor | Lifted, step: LoweredStep, gradient: fx.Node | None) -> None:
         if "post-accumulate-grad hook" in step.hooks:
-            arguments: tuple[Any, ...] = (self._values.live_node(step), self._values.value(leaf, step), gradient)
+            arguments: tuple[Any, ...] = (
+                self._values.live_node(step),
+                self._values.value(leaf, step),
+                gradient,
+            )
             self.call(calls.accumulate_grad_with_hooks, arguments, "accumulate_grad")
         elif gradient is not None:
             self.call(calls.accumulate_grad, (self._values.value(leaf, step), gradient), "accumulate_grad")

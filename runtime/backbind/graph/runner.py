@@ -46,7 +46,9 @@ class _Writer:
         for node in self._graph.nodes:
             self._write(node)
         file = f"<backbind graph {next(_numbers)}>"
-        source = "\n".join([f"def run({', '.join(PLACEHOLDERS)}):", *(f"    {line}" for line in self._lines), ""])
+        source = "\n".join(
+            [f"def run({', '.join(PLACEHOLDERS)}):", *(f"    {line}" for line in self._lines), ""]
+        )
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         exec(compile(source, file, "exec"), self._objects)
         function: Runner = self._objects["run"]  # type: ignore[assignment]
@@ -113,7 +115,7 @@ class _Writer:
         if isinstance(target, torch._ops.OpOverload) and target.namespace == "backbind":
             name = target.name().partition("::")[2]
             return self._object(_C.validate_grad if name == "validate_grad" else get(name), name)
-        method = _METHODS.get(target)  # type: ignore[call-overload]
+        method = _METHODS.get(target)
         if method is not None:
             return self._object(method, method.__name__)
         return self._object(target, getattr(target, "__name__", "call"))

@@ -6,13 +6,22 @@ What it cannot look into (functions of C++, code that unpacks saved tensors) is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from backbind import _C
 
 Gradients = list[torch.Tensor | None]
+
+
+_Result = TypeVar("_Result")
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _outside(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Calls what no compiler looks into."""
+    return function(*arguments)
 
 
 class TraceableNode:
@@ -42,7 +51,8 @@ class TraceableNode:
 
     def tensor_pre_hooks(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
         if self._runs_as_it_is():
-            return _outside(self.live.tensor_pre_hooks, gradients)
+            given: Gradients = _outside(self.live.tensor_pre_hooks, gradients)
+            return given
         changed = list(gradients)
         for hook, index in self.tensor_hooks:
             result = hook(changed[index])
@@ -51,11 +61,13 @@ class TraceableNode:
         return changed
 
     def retain_grad(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
-        return _outside(self.live.retain_grad, gradients)
+        given: Gradients = _outside(self.live.retain_grad, gradients)
+        return given
 
     def pre_hooks(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
         if self._runs_as_it_is():
-            return _outside(self.live.pre_hooks, gradients)
+            given: Gradients = _outside(self.live.pre_hooks, gradients)
+            return given
         changed = tuple(gradients)
         for hook in self.node_pre_hooks:
             result = hook(changed)
@@ -67,7 +79,8 @@ class TraceableNode:
         self, results: Sequence[torch.Tensor | None], gradients: Sequence[torch.Tensor | None]
     ) -> Gradients:
         if self._runs_as_it_is():
-            return _outside(self.live.post_hooks, results, gradients)
+            given: Gradients = _outside(self.live.post_hooks, results, gradients)
+            return given
         changed = tuple(results)
         for hook in self.node_post_hooks:
             result = hook(changed, tuple(gradients))
@@ -76,10 +89,12 @@ class TraceableNode:
         return list(changed)
 
     def call(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
-        return _outside(self.live.call, gradients)
+        given: Gradients = _outside(self.live.call, gradients)
+        return given
 
     def unpack(self) -> Gradients:
-        return _outside(self.live.unpack)
+        given: Gradients = _outside(self.live.unpack)
+        return given
 
     def accumulate(self, gradients: list[torch.Tensor | None]) -> None:
         self.live.accumulate(gradients)
@@ -95,12 +110,6 @@ class TraceableNode:
 
     def _runs_as_it_is(self) -> bool:
         return self.is_opaque or not torch.compiler.is_dynamo_compiling()
-
-
-@torch.compiler.disable
-def _outside(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls what no compiler looks into."""
-    return function(*arguments)
 
 
 def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
