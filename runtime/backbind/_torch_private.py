@@ -50,13 +50,14 @@ def in_graph_task(call: Callable[[], _Result]) -> _Result:
     """What ``call`` gives when a hook of a running backward calls it.
 
     Code of a user may ask for its backward: a checkpoint recomputes once for each, a hook queues what is to be called
-    at the end of it. It is one that wants all gradients, as loss.backward() does, because nodes that are called ask it
-    which ones they have to compute. Uses the object through which torch runs every backward.
+    at the end of it. Nodes that are called ask it which gradients they have to compute (all of them), and whether they
+    may let go of what they saved (no): so it is one like ``loss.backward(retain_graph=True)``. Uses the object through
+    which torch runs every backward.
     """
     results: list[_Result] = []
     root, gradient = _root_without_gradients(functools.partial(_keep_result, call, results))
     engine: Any = torch.autograd.Variable._execution_engine
-    engine.run_backward((root,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    engine.run_backward((root,), (gradient,), True, False, (), allow_unreachable=True, accumulate_grad=True)
     return results[0]
 
 

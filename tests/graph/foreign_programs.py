@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
 from tests.cases.values import node_of, noting
@@ -167,6 +168,33 @@ def callbacks_at_the_end_of_the_backward(log: Log) -> Made:
     inner = value.exp()
     inner.register_hook(lambda gradient: engine.queue_callback(lambda: log.append("the end")))
     value.register_hook(noting(log, "value"))
+    return inner.sum(), [value]
+
+
+@program
+def hooks_on_a_tensor_before_and_after_it_is_changed(log: Log) -> Made:
+    value = leaf(4)
+    copy = value.clone()
+    copy.retain_grad()
+    copy.register_hook(noting(log, "before", lambda gradient: gradient * 2))
+    copy[0] = 1
+    copy.register_hook(noting(log, "after", lambda gradient: gradient * 3))
+    return copy.square().sum(), [value]
+
+
+@program
+def hooks_on_sparse_gradients(log: Log) -> Made:
+    weight = leaf(6, 3)
+    weight.register_hook(noting(log, "weight", lambda gradient: gradient * 2))
+    picked = nn.functional.embedding(torch.tensor([1, 4, 1]), weight, sparse=True)
+    return picked.sum(), [weight]
+
+
+@program
+def hooks_on_a_subclass(log: Log) -> Made:
+    value = TwoTensor(torch.arange(3.0), torch.ones(3)).requires_grad_()
+    inner = value.exp()
+    inner.register_hook(noting(log, "inner", lambda gradient: gradient * 2))
     return inner.sum(), [value]
 
 
@@ -381,6 +409,45 @@ square.register_autograd(_square_backward, setup_context=_save_value)
 def a_custom_operator(log: Log) -> Made:
     value = leaf(3)
     return square(value.exp(), 1.5).sum(), [value]
+
+
+@program
+def a_compiled_forward(log: Log) -> Made:
+    """Its backward asks whether the graph is kept, and empties what it saved where it is not."""
+
+    def forward(value: Tensor) -> Tensor:
+        return (value.sin() * value.cos()).exp().tanh() * value
+
+    value = leaf(3, 4)
+    compiled: Callable[[Tensor], Tensor] = torch.compile(forward, backend="aot_eager")
+    return compiled(value.exp()).sum(), [value]
+
+
+@program
+def a_function_under_vmap(log: Log) -> Made:
+    value = leaf(3, 4)
+    batched: Tensor = torch.vmap(Vmapped.apply)(value.exp())
+    return batched.sum(), [value]
+
+
+class Vmapped(torch.autograd.Function):
+    """A function that torch makes a batched one of."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(value: Tensor) -> Tensor:
+        return value.sin()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (value,) = ctx.saved_tensors
+        result: Tensor = gradients[0] * value.cos()
+        return result
 
 
 # ------------------------------------------------------------------------------------------------------- changed views
