@@ -94,12 +94,12 @@ PyObject* live_node_resume(PyObject* object, PyObject* const* arguments, Py_ssiz
       const auto [step, input_nr] = pair_of(item);
       return InputRef{step, input_nr};
     });
-    variable_list gradients = optional_tensors_of(arguments[3], "gradients");
+    variable_list gradients = moved_tensors_of(arguments[3], "gradients");
     TORCH_CHECK_VALUE(inputs.size() == gradients.size(), "as many inputs as gradients are wanted");
     Progress progress{.first_step = first_step,
                       .has_called_pre_hooks = arguments[1] == Py_True,
                       .buffers = {},
-                      .returned = optional_tensors_of(arguments[4], "results")};
+                      .returned = moved_tensors_of(arguments[4], "results")};
     for (size_t i = 0; i < inputs.size(); ++i) progress.buffers.emplace_back(inputs[i], std::move(gradients[i]));
     const auto run = step_of(object).run;
     TORCH_CHECK(run != nullptr, "this node belongs to no running backward");

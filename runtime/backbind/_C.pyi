@@ -75,8 +75,8 @@ class LiveNode:
         first_step: int,
         has_called_pre_hooks: bool,
         inputs: list[tuple[int, int]],
-        gradients: Sequence[torch.Tensor | None],
-        results: Sequence[torch.Tensor | None],
+        gradients: list[torch.Tensor | None],
+        results: list[torch.Tensor | None],
         /,
     ) -> list[torch.Tensor | None]: ...
 

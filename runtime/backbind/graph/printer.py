@@ -138,6 +138,11 @@ class Printer:
                 case ValidateGrads(expected):
                     for one, metadata in zip(computed, expected, strict=False):
                         one.expected = metadata
+                    # All of them before the first is added, as in the engine: with a graph that is built, later
+                    # backwards go by that order.
+                    for one in computed:
+                        if one.expected is not None:
+                            self._printed(one)
                 case AddToBuffer(edge, input_ref):
                     self._add_to_buffer(input_ref, self._printed(computed[edge]))
                 case Release():
