@@ -1,7 +1,5 @@
 #include "capture/captured_backward.h"
 
-#include <torch/csrc/autograd/anomaly_mode.h>
-
 #include <chrono>
 #include <map>
 #include <memory>
@@ -63,7 +61,6 @@ class Stopwatch {
 // Decided before anything is walked or looked up.
 std::optional<FallbackReason> fallback_reason(const Request& request) {
   if (touches_accelerator(request)) return FallbackReason::kAccelerator;
-  if (torch::autograd::AnomalyMode::is_enabled()) return FallbackReason::kAnomalyMode;
   if (depth + request.task.reentrant_depth_ >= kMaxDepth) return FallbackReason::kTooDeep;
   return std::nullopt;
 }

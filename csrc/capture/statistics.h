@@ -16,12 +16,11 @@
 namespace backbind {
 
 // Why a backward is left to the engine.
-enum class FallbackReason : uint8_t { kAccelerator, kAnomalyMode, kTooDeep };
+enum class FallbackReason : uint8_t { kAccelerator, kTooDeep };
 
 // In words, for people, in the order of the enumerators.
-inline constexpr std::array<const char*, 3> kFallbackReasons = {
+inline constexpr std::array<const char*, 2> kFallbackReasons = {
     "tensors on an accelerator",
-    "anomaly mode",
     "a backward inside too many others",
 };
 

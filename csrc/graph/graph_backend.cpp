@@ -2,6 +2,7 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 
 #include <algorithm>
 #include <chrono>
@@ -125,6 +126,9 @@ class GraphExecutable final : public Executable {
       // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
       // behind it: that is no step of the plan.
       report.native_run = NativeRunReason::kRootNotNeeded;
+    } else if (torch::autograd::AnomalyMode::is_enabled()) {
+      // A compiled graph could not say which node it was.
+      report.native_run = NativeRunReason::kAnomalyMode;
     } else if (has_active_modes() || is_autocast_on()) {
       // Who wants to see each operator sees those that the nodes call, and nothing else.
       report.native_run = NativeRunReason::kActiveModes;

@@ -86,7 +86,11 @@ class Replay {
     Node& graph_root = *request_.graph_root;
     if (torch_private::skips_graph_root(graph_root)) return add_roots(torch_private::root_gradients(graph_root));
     const torch_private::CurrentNodeGuard current_node(graph_root);
-    add_roots(evaluate(graph_root, [&] { return graph_root(variable_list()); }));
+    add_roots(evaluate(graph_root, [&] {
+      variable_list gradients = graph_root(variable_list());
+      guarded(graph_root, [&] { check_for_anomaly(graph_root, gradients); });
+      return gradients;
+    }));
   }
 
   void add_roots(variable_list&& gradients) {
@@ -223,7 +227,11 @@ class Replay {
 
   void release(Node& node, std::span<at::Tensor> results) {
     if (!request_.task.keep_graph_) node.release_variables();
-    // Anomaly mode is the engine's business, but a hook may have switched it on meanwhile.
+    check_for_anomaly(node, results);
+  }
+
+  // A hook may have switched anomaly mode on meanwhile.
+  static void check_for_anomaly(Node& node, std::span<at::Tensor> results) {
     if (torch::autograd::AnomalyMode::is_enabled() && torch::autograd::AnomalyMode::should_check_nan()) [[unlikely]] {
       refuse_nan(node, results);
     }

@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import backbind
@@ -218,19 +219,32 @@ def test_stats_as_text() -> None:
         backward()
         leaf().cos().sum().backward()
         (apply(Opaque, leaf()) * apply(Opaque, leaf())).sum().backward()
-        with torch.autograd.set_detect_anomaly(True):
-            backward()
-    assert str(session.stats) == (
+    assert repr(session) == (
+        "<backbind session, backend 'native': "
+        "3 captures, 1 replays, 15 steps, 3 plans held, 0 left to the engine>"
+    )
+    left = replace(session.stats, fallbacks=1, fallback_reasons={"a backward inside too many others": 1})
+    assert str(left) == (
         "3 captures, 1 replays, 15 steps, 3 plans held, 1 left to the engine\n"
-        "  left to the engine because of anomaly mode: 1\n"
+        "  left to the engine because of a backward inside too many others: 1\n"
         "  opaque step OpaqueBackward: 2\n"
         "  slow path because of a function of Python or C++, or another node that is not one of torch's operators: "
         "torch.autograd.Function 2\n"
         "  slow path because of a gradient that its leaf cannot have as it is: AccumulateGrad 2"
     )
-    assert repr(session) == (
-        "<backbind session, backend 'native': "
-        "3 captures, 1 replays, 15 steps, 3 plans held, 1 left to the engine>"
+
+
+def test_stats_of_graphs_as_text() -> None:
+    with backbind.capture(backend="graph") as session:
+        for size in (2, 3):
+            torch.ones(size, requires_grad=True).sum().backward()
+        with torch.autograd.set_detect_anomaly(True):
+            backward()
+    assert str(session.stats) == (
+        "2 captures, 1 replays, 7 steps, 2 plans held, 0 left to the engine, 2 graphs compiled\n"
+        "  recaptured: step 1: SinBackward0 where AccumulateGrad was: 1\n"
+        "  compiled again: size 0 of argument 'self_sym_sizes' of SumBackward0 changed 2 -> 3: made dynamic: 1\n"
+        "  run natively because of anomaly mode, which checks what each node computes: 1"
     )
 
 
@@ -241,14 +255,10 @@ def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         backward()
         leaf().cos().sum().backward()
         leaf().cos().cos().sum().backward()
-        with torch.autograd.set_detect_anomaly(True):
-            backward()
-            backward()
     assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
         ("backbind.capture", "INFO", "captured: 3 steps"),
         ("backbind.capture", "INFO", "captured: 3 steps"),
         ("backbind.capture", "INFO", "recaptured: 4 steps; step 2: CosBackward0 where AccumulateGrad was"),
-        ("backbind.capture", "INFO", "left to the engine: anomaly mode"),
     ]
 
 
