@@ -6,6 +6,9 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <exception>
+#include <utility>
+
 namespace backbind::python {
 
 // torch's own check goes on to ask an object for its __class__, which may be a property that runs any code, or that of
@@ -43,12 +46,6 @@ Owned python_node(const c10::intrusive_ptr<torch::autograd::Node>& node) {
   return checked(torch::autograd::functionToPyObject(node));
 }
 
-void throw_python_error() {
-  python_error error;
-  error.persist();
-  throw error;
-}
-
 bool is_python_function(torch::autograd::Node& node) {
   // torch exports no type information of PyNode.
   const Owned object = python_node(node.getptr());
@@ -64,18 +61,58 @@ bool delays_warnings() {
   return c10::WarningUtils::get_warning_handler() != base;
 }
 
+// The C++ exception behind a Python error that was made of it, so that it can go on as what it was. One for each thread,
+// because errors are; the reference is held until the next one, and with the last thread for good.
+struct Translated {
+  PyObject* error = nullptr;
+  std::exception_ptr exception;
+};
+thread_local Translated last_translated;
+
+// Makes a Python error of the exception that is being handled.
+void translate(const std::exception& error) {
+  const bool is_of_python = dynamic_cast<const python_error*>(&error) != nullptr;
+  std::exception_ptr exception = std::current_exception();
+  torch::translate_exception_to_python(exception);
+  if (is_of_python) return;
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  Py_XINCREF(value);
+  Py_XSETREF(last_translated.error, value);
+  last_translated.exception = std::move(exception);
+  PyErr_Restore(type, value, traceback);
+}
+
 PyObject* run_without_warnings(PyObject* (*body)(void*), void* context) {
   try {
     return body(context);
   } catch (const PythonErrorSet&) {
     return nullptr;
-  } catch (const std::exception&) {
-    torch::translate_exception_to_python(std::current_exception());
+  } catch (const std::exception& error) {
+    translate(error);
     return nullptr;
   }
 }
 
 }  // namespace
+
+void throw_python_error() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value != nullptr && value == last_translated.error) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    Py_CLEAR(last_translated.error);
+    std::rethrow_exception(std::exchange(last_translated.exception, nullptr));
+  }
+  PyErr_Restore(type, value, traceback);
+  python_error error;
+  error.persist();
+  throw error;
+}
 
 PyObject* run_guarded(PyObject* (*body)(void*), void* context) {
   if (delays_warnings()) return run_without_warnings(body, context);

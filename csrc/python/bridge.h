@@ -47,7 +47,8 @@ bool is_python_function(torch::autograd::Node& node);
 // warnings become Python warnings.
 PyObject* run_guarded(PyObject* (*body)(void*), void* context);
 
-// Throws the Python exception that is set, so that it goes through code that may not hold the GIL.
+// Throws the Python exception that is set, so that it goes through code that may not hold the GIL; as the C++ exception
+// that it was made of, if `guarded` has made it inside a function of torch that runs further up the stack.
 [[noreturn]] void throw_python_error();
 
 // The same for a callable.

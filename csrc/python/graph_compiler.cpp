@@ -1,5 +1,7 @@
 #include "python/graph_compiler.h"
 
+#include <frameobject.h>
+
 #include <bit>
 #include <memory>
 #include <utility>
@@ -108,7 +110,9 @@ auto with_python(Body body) {
 
 class PythonGraph final : public CompiledGraph {
  public:
-  PythonGraph(PyObject* callable, size_t result_count) : callable_(callable), result_count_(result_count) {}
+  // `is_generated` tells whether the callable is a function that was generated from the graph.
+  PythonGraph(PyObject* callable, size_t result_count, bool is_generated)
+      : callable_(callable), result_count_(result_count), is_generated_(is_generated) {}
 
   variable_list call(GraphArguments&& arguments) const override {
     return with_python([&] {
@@ -130,16 +134,36 @@ class PythonGraph final : public CompiledGraph {
     const Owned hooks = list_of(arguments.steps, live_node_to_python);
     const Owned packed_data = checked(PyList_New(0));
     PyObject* objects[] = {inputs.get(), sizes.get(), scalars.get(), hooks.get(), packed_data.get()};
-    return checked(PyObject_Vectorcall(callable_.get(), objects, 5, nullptr));
+    Owned result(PyObject_Vectorcall(callable_.get(), objects, 5, nullptr));
+    if (!result) {
+      if (is_generated_) drop_first_frame();
+      throw PythonErrorSet();
+    }
+    return result;
+  }
+
+  // The frame of the generated function says nothing to a user, and would keep its variables alive.
+  static void drop_first_frame() {
+    PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (traceback != nullptr) {
+      PyObject* rest = reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(traceback)->tb_next);
+      Py_XINCREF(rest);
+      Py_SETREF(traceback, rest);
+    }
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != nullptr) PyException_SetTraceback(value, traceback == nullptr ? Py_None : traceback);
+    PyErr_Restore(type, value, traceback);
   }
 
   const Kept callable_;
   const size_t result_count_;
+  const bool is_generated_;
 };
 
 class PythonGraphCompiler final : public GraphCompiler {
  public:
-  explicit PythonGraphCompiler(PyObject* compile) : compile_(compile) {}
+  PythonGraphCompiler(PyObject* compile, bool is_generated) : compile_(compile), is_generated_(is_generated) {}
 
   CompiledGraphPtr compile(const GraphSource& source) const override {
     return with_python([&] {
@@ -151,12 +175,13 @@ class PythonGraphCompiler final : public GraphCompiler {
       const Owned callable = checked(PyObject_CallFunction(compile_.get(), "OOOn", root_values.get(), roots.get(),
                                                            steps.get(),
                                                            static_cast<Py_ssize_t>(source.plan.inputs.size())));
-      return std::make_shared<const PythonGraph>(callable.get(), source.plan.inputs.size());
+      return std::make_shared<const PythonGraph>(callable.get(), source.plan.inputs.size(), is_generated_);
     });
   }
 
  private:
   const Kept compile_;
+  const bool is_generated_;
 };
 
 Dynamic dynamic_of(PyObject* object) {
@@ -169,10 +194,10 @@ Dynamic dynamic_of(PyObject* object) {
 PyObject* new_graph_backend(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&] {
     TORCH_CHECK_TYPE(count == 3, "new_graph_backend() takes a function and two flags, got ", count, " arguments");
-    BackendPtr backend =
-        std::make_shared<const GraphBackend>(std::make_shared<const PythonGraphCompiler>(arguments[0]),
-                                             dynamic_of(arguments[1]), arguments[2] == Py_True,
-                                             NativeBackend::prepare_resumable);
+    const bool follows_changes = arguments[2] == Py_True;
+    BackendPtr backend = std::make_shared<const GraphBackend>(
+        std::make_shared<const PythonGraphCompiler>(arguments[0], /*is_generated=*/follows_changes),
+        dynamic_of(arguments[1]), follows_changes, NativeBackend::prepare_resumable);
     auto held = std::make_unique<BackendPtr>(std::move(backend));
     Owned capsule = checked(PyCapsule_New(held.get(), kBackend, [](PyObject* object) {
       const std::unique_ptr<BackendPtr> end(static_cast<BackendPtr*>(PyCapsule_GetPointer(object, kBackend)));

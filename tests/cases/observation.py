@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
@@ -70,6 +70,19 @@ def observed(value: object) -> Observation:
     if isinstance(value, torch.dtype | torch.layout | torch.device):
         return str(value)
     raise TypeError(f"a case returned a {type(value).__name__}: {value!r}; return tensors, numbers or texts")
+
+
+def without_versions(value: Observation) -> Observation:
+    """The observation without how often tensors were written in place: what is compiled writes in other places."""
+    if isinstance(value, ObservedTensor):
+        return replace(value, version=0)
+    if isinstance(value, dict):
+        return {key: without_versions(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [without_versions(one) for one in value]
+    if isinstance(value, tuple):
+        return tuple(without_versions(one) for one in value)
+    return value
 
 
 def difference(expected: Observation, actual: Observation, place: str = "result") -> str:

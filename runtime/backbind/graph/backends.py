@@ -121,7 +121,7 @@ def _compiled_by_torch(
 ) -> Callable[[fx.Graph], Callable[..., Any]]:
     def compiler(module: fx.GraphModule) -> Callable[..., Any]:
         compiled: Callable[..., Any] = torch.compile(
-            module,
+            module.forward,
             backend=name,
             dynamic=dynamic,
             fullgraph=fullgraph,

@@ -24,6 +24,13 @@ def _outside(function: Callable[..., _Result], *arguments: Any) -> _Result:
     return function(*arguments)
 
 
+def _checked(hook: Callable[..., Any], before: Any, after: Any) -> Any:
+    """What a hook has returned, or eager's error where it can be no gradient in the place of the other."""
+    if after.shape != before.shape:
+        raise RuntimeError(f"hook '{hook.__name__}' has changed the size of value")
+    return after
+
+
 class TraceableNode:
     """A live node for a graph that is compiled: the methods of `backbind._C.LiveNode` that a graph calls.
 
@@ -57,7 +64,7 @@ class TraceableNode:
         for hook, index in self.tensor_hooks:
             result = hook(changed[index])
             if result is not None:
-                changed[index] = result
+                changed[index] = _checked(hook, changed[index], result)
         return changed
 
     def retain_grad(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
@@ -120,6 +127,8 @@ def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     if gradient is None:
         return
     if gradient.layout is not torch.strided or leaf.layout is not torch.strided or torch.is_grad_enabled():
+        _outside(_C.accumulate_grad, leaf, [gradient])
+    elif leaf.grad is not None and leaf.grad.layout is not torch.strided:
         _outside(_C.accumulate_grad, leaf, [gradient])
     elif leaf.grad is None:
         # A copy, because somebody else may have the gradient too; a compiler makes none where nobody has.
