@@ -116,10 +116,10 @@ void capture(Session& session, const Request& request, LookUp& found) {
 void count_run(Session& session, const RunReport& report, size_t steps) {
   if (report.slow_path.empty() && !report.has_compiled && !report.native_run.has_value()) return;
   count(session, [&](Counts& counts) {
-    report.slow_path.for_each([&](const std::type_info& node_type, SlowPathReason reason,
-                                  const std::string* operator_name, uint64_t times) {
-      counts.slow_path.add({reason, &node_type, operator_name}, times);
-    });
+    report.slow_path.for_each(
+        [&](const std::type_info& node_type, SlowPathReason reason, const std::string* operator_name, uint64_t times) {
+          counts.slow_path.add({reason, &node_type, operator_name}, times);
+        });
     counts.graphs += report.has_compiled ? 1 : 0;
     counts.compile_seconds += report.compile_seconds;
     if (report.compile_reason.has_value()) counts.recompiles.add(*report.compile_reason);

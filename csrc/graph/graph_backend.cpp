@@ -97,9 +97,8 @@ bool is_autocast_on() {
 
 class GraphExecutable final : public Executable {
  public:
-  GraphExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering,
-                  std::shared_ptr<const GraphCompiler> compiler, Dynamic dynamic, bool follows_changes,
-                  PrepareNative prepare_native)
+  GraphExecutable(PlanPtr plan, std::shared_ptr<const Lowering> lowering, std::shared_ptr<const GraphCompiler> compiler,
+                  Dynamic dynamic, bool follows_changes, PrepareNative prepare_native)
       : plan_(std::move(plan)),
         lowering_(std::move(lowering)),
         compiler_(std::move(compiler)),
@@ -126,13 +125,15 @@ class GraphExecutable final : public Executable {
       // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
       // behind it: that is no step of the plan.
       report.native_run = NativeRunReason::kRootNotNeeded;
+    } else if (!follows_changes_ && at::GradMode::is_enabled()) {
+      report.native_run = NativeRunReason::kBuildsGraph;
     } else if (torch::autograd::AnomalyMode::is_enabled()) {
       // A compiled graph could not say which node it was.
       report.native_run = NativeRunReason::kAnomalyMode;
     } else if (has_active_modes() || is_autocast_on()) {
       // Who wants to see each operator sees those that the nodes call, and nothing else.
       report.native_run = NativeRunReason::kActiveModes;
-    } else if (follows_changes_ && has_subclasses(nodes)) {
+    } else if (has_subclasses(nodes)) {
       // Such tensors see each operator too.
       report.native_run = NativeRunReason::kSubclasses;
     } else {
@@ -160,7 +161,8 @@ class GraphExecutable final : public Executable {
                           LiftedValues& values) const {
     const bool builds_graph = at::GradMode::is_enabled();
     const KeptGraphPtr graph = graph_for(nodes, request, values, builds_graph, report);
-    const auto run = std::make_shared<GraphRun>(*plan_, nodes, request, values.code, follows_changes_, *native_, report);
+    const auto run =
+        std::make_shared<GraphRun>(*plan_, nodes, request, values.code, follows_changes_, *native_, report);
     GraphArguments arguments{.tensors = std::move(values.tensors),
                              .sizes = chosen(values.facts.sizes, graph->baked.dynamic_sizes),
                              .numbers = chosen(values.facts.numbers, graph->baked.dynamic_numbers),

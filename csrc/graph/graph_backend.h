@@ -17,8 +17,8 @@ enum class Dynamic : uint8_t {
 };
 
 // Makes what runs a plan natively, for what a graph cannot do.
-using PrepareNative =
-    std::shared_ptr<const ResumableExecutable> (*)(PlanPtr plan, std::shared_ptr<const Lowering> lowering);
+using PrepareNative = std::shared_ptr<const ResumableExecutable> (*)(PlanPtr plan,
+                                                                     std::shared_ptr<const Lowering> lowering);
 
 class GraphBackend final : public Backend {
  public:

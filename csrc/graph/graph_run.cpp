@@ -51,8 +51,9 @@ class ForeignCode {
  public:
   ForeignCode(const LiveStep& step, GraphRun::Phase phase, bool is_last_of_phase)
       : step_(step), phase_(phase), is_last_of_phase_(is_last_of_phase), current_node_(*step.node) {
-    TORCH_CHECK(step.run == nullptr || step.run->is_running(),
-                "this node belongs to a backward that has ended: the lists that a graph is called with may not be kept");
+    TORCH_CHECK(
+        step.run == nullptr || step.run->is_running(),
+        "this node belongs to a backward that has ended: the lists that a graph is called with may not be kept");
   }
 
   // To be called where it has raised nothing.
@@ -155,10 +156,11 @@ void GraphRun::advance(size_t end) {
 }
 
 void GraphRun::set_must_be_left(bool must_be_left) {
-  TORCH_CHECK(!must_be_left || follows_changes_,
-              "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
-              "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
-              "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
+  TORCH_CHECK(
+      !must_be_left || follows_changes_,
+      "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
+      "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
+      "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
   must_be_left_ = must_be_left;
 }
 

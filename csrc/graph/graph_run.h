@@ -1,9 +1,9 @@
 // One run of a printed graph on live nodes: what happens to the nodes around the code of a user that the graph calls.
 //
-// As long as nothing but operators run, nobody can see when a saved value is let go of, or whether it is checked once at
-// the beginning or at its step. So the steps between two calls of foreign code are dealt with together: what they saved
-// is checked and let go of when the first of them is about to run. A hook may have changed what lies ahead (a saved
-// tensor, other hooks); then the graph is left, and the native backend goes on where it stopped.
+// As long as nothing but operators run, nobody can see when a saved value is let go of, or whether it is checked once
+// at the beginning or at its step. So the steps between two calls of foreign code are dealt with together: what they
+// saved is checked and let go of when the first of them is about to run. A hook may have changed what lies ahead (a
+// saved tensor, other hooks); then the graph is left, and the native backend goes on where it stopped.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>

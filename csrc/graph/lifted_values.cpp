@@ -1,11 +1,11 @@
 #include "graph/lifted_values.h"
 
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include <bit>
 #include <cstring>
 #include <string>
-
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include "gradients/expected_grad.h"
 #include "ivalue/pack.h"

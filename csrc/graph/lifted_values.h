@@ -1,5 +1,5 @@
-// The values of a live graph that a printed graph needs: read off the nodes, told apart into what is given to it at each
-// run and what may be baked in.
+// The values of a live graph that a printed graph needs: read off the nodes, told apart into what is given to it at
+// each run and what may be baked in.
 #pragma once
 
 #include <ATen/core/Tensor.h>

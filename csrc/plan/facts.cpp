@@ -112,8 +112,8 @@ std::string describe(const FactMismatch& mismatch, const Plan& plan, const FactP
       return place_in(places.constants) + " changed";
     case FactKind::kSize: {
       const size_t item = mismatch.position < places.sizes.size() ? places.sizes[mismatch.position].item : 0;
-      const bool is_argument =
-          mismatch.position < places.sizes.size() && places.sizes[mismatch.position].argument < FactPlace::kWholeBackward;
+      const bool is_argument = mismatch.position < places.sizes.size() &&
+                               places.sizes[mismatch.position].argument < FactPlace::kWholeBackward;
       return (is_argument ? "size " + std::to_string(item) + " of " : "a size of ") + place_in(places.sizes) +
              change_of(before.sizes, now.sizes, mismatch.position) + consequence;
     }

@@ -13,11 +13,20 @@
 namespace backbind {
 
 // Why a backward, or the rest of one, was run natively although a graph was wanted.
-enum class NativeRunReason : uint8_t { kActiveModes, kAnomalyMode, kSubclasses, kUnusualValues, kRootNotNeeded, kChangedAhead };
+enum class NativeRunReason : uint8_t {
+  kActiveModes,
+  kBuildsGraph,
+  kAnomalyMode,
+  kSubclasses,
+  kUnusualValues,
+  kRootNotNeeded,
+  kChangedAhead
+};
 
 // In words, for people, in the order of the enumerators.
-inline constexpr std::array<const char*, 6> kNativeRunReasons = {
+inline constexpr std::array<const char*, 7> kNativeRunReasons = {
     "a mode, a transform, a profiler or autocast is active, which sees or changes what nodes call",
+    "the graph of the gradients is wanted (create_graph), which a compiled one would not give",
     "anomaly mode, which checks what each node computes",
     "tensors of a class of Python that sees what nodes call",
     "a saved tensor that was freed or changed, a leaf that is none any more, or a number that is a symbol",

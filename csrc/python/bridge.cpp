@@ -61,8 +61,8 @@ bool delays_warnings() {
   return c10::WarningUtils::get_warning_handler() != base;
 }
 
-// The C++ exception behind a Python error that was made of it, so that it can go on as what it was. One for each thread,
-// because errors are; the reference is held until the next one, and with the last thread for good.
+// The C++ exception behind a Python error that was made of it, so that it can go on as what it was. One for each
+// thread, because errors are; the reference is held until the next one, and with the last thread for good.
 struct Translated {
   PyObject* error = nullptr;
   std::exception_ptr exception;

@@ -280,7 +280,8 @@ PyObject* plans_held(PyObject* /*module*/, PyObject* /*unused*/) {
 PyObject* set_listener(PyObject* /*module*/, PyObject* listener) {
   return guarded([&]() -> PyObject* {
     auto callable = std::make_shared<const Kept>(listener);
-    backbind::set_listener([callable](const char* kind, const std::string& text) { tell(callable->get(), kind, text); });
+    backbind::set_listener(
+        [callable](const char* kind, const std::string& text) { tell(callable->get(), kind, text); });
     Py_RETURN_NONE;
   });
 }

@@ -52,7 +52,8 @@ bool is_valid(const at::Tensor& gradient, const std::vector<c10::SymInt>& sizes,
 
 PyObject* validate_grad(PyObject* /*module*/, PyObject* const* arguments, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
-    TORCH_CHECK_TYPE(count == 6, "validate_grad() takes a gradient, sizes, a dtype, a device, a node's name and an index, got ",
+    TORCH_CHECK_TYPE(count == 6,
+                     "validate_grad() takes a gradient, sizes, a dtype, a device, a node's name and an index, got ",
                      count, " arguments");
     const std::optional<at::Tensor> gradient = optional_tensor_of(arguments[0], "gradient");
     if (!gradient.has_value()) Py_RETURN_NONE;

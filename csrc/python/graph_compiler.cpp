@@ -172,9 +172,9 @@ class PythonGraphCompiler final : public GraphCompiler {
       const Owned root_values = list_of(gradients, [&](const at::Tensor& one) { return writer.root(one); });
       const Owned roots = list_of(source.plan.roots, input_ref_to_python);
       const Owned steps = steps_to_python({source.plan, source.lowering, source.nodes}, writer);
-      const Owned callable = checked(PyObject_CallFunction(compile_.get(), "OOOn", root_values.get(), roots.get(),
-                                                           steps.get(),
-                                                           static_cast<Py_ssize_t>(source.plan.inputs.size())));
+      const Owned callable =
+          checked(PyObject_CallFunction(compile_.get(), "OOOn", root_values.get(), roots.get(), steps.get(),
+                                        static_cast<Py_ssize_t>(source.plan.inputs.size())));
       return std::make_shared<const PythonGraph>(callable.get(), source.plan.inputs.size(), is_generated_);
     });
   }

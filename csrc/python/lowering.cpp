@@ -138,8 +138,8 @@ class TraceWriter final : public ValueWriter {
   Owned leaf(const at::Tensor& leaf) override { return tensor_to_python(leaf); }
   // Of every step, because it costs little.
   Owned live(size_t step) override {
-    return live_node_to_python({live_.nodes[step]->getptr(), live_.plan.steps[step].binding,
-                                static_cast<uint32_t>(step), nullptr});
+    return live_node_to_python(
+        {live_.nodes[step]->getptr(), live_.plan.steps[step].binding, static_cast<uint32_t>(step), nullptr});
   }
   bool calls_unpack_hooks() const override { return call_unpack_hooks_; }
   void begin_step() override { unpacked_ = 0; }

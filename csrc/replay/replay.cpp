@@ -30,8 +30,7 @@ using torch::autograd::Node;
 // One run of a plan.
 class Replay {
  public:
-  Replay(const Plan& plan, const Lowering& lowering, const LiveNodes& nodes, const Request& request,
-         RunReport& report)
+  Replay(const Plan& plan, const Lowering& lowering, const LiveNodes& nodes, const Request& request, RunReport& report)
       : plan_(plan),
         lowering_(lowering),
         nodes_(nodes),

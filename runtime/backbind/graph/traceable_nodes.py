@@ -126,9 +126,7 @@ def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """
     if gradient is None:
         return
-    if gradient.layout is not torch.strided or leaf.layout is not torch.strided or torch.is_grad_enabled():
-        _outside(_C.accumulate_grad, leaf, [gradient])
-    elif leaf.grad is not None and leaf.grad.layout is not torch.strided:
+    if gradient.layout is not torch.strided or leaf.layout is not torch.strided or torch.is_grad_enabled() or (leaf.grad is not None and leaf.grad.layout is not torch.strided):
         _outside(_C.accumulate_grad, leaf, [gradient])
     elif leaf.grad is None:
         # A copy, because somebody else may have the gradient too; a compiler makes none where nobody has.
