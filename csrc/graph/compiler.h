@@ -32,6 +32,8 @@ struct GraphArguments {
   std::vector<Number> numbers;
   // The steps that run foreign code.
   std::vector<LiveStep> steps;
+  // The first step, through which all of the run can be reached.
+  LiveStep whole;
 };
 
 class CompiledGraph {

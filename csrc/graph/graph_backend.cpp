@@ -166,7 +166,8 @@ class GraphExecutable final : public Executable {
     GraphArguments arguments{.tensors = std::move(values.tensors),
                              .sizes = chosen(values.facts.sizes, graph->baked.dynamic_sizes),
                              .numbers = chosen(values.facts.numbers, graph->baked.dynamic_numbers),
-                             .steps = {}};
+                             .steps = {},
+                             .whole = {nodes[0]->getptr(), plan_->steps[0].binding, 0, run}};
     for (size_t i = 0; i < values.code.size(); ++i) {
       if (values.code[i].is_foreign())
         arguments.steps.push_back({nodes[i]->getptr(), plan_->steps[i].binding, static_cast<uint32_t>(i), run});

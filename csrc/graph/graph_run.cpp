@@ -104,7 +104,10 @@ GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& requ
       native_(native),
       report_(report) {}
 
-void GraphRun::begin() { advance(foreign_from(0)); }
+void GraphRun::begin() {
+  // What is compiled cannot tell how far it has come.
+  if (!follows_changes_) release_before(foreign_from(0));
+}
 
 void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phase) {
   has_run_foreign_code_ = true;
@@ -114,18 +117,37 @@ void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phas
   const bool calls_node = code.is_opaque || code.hooks.has(HookKind::kPostAccumulateGrad);
   const bool has_post_hooks = code.hooks.has(HookKind::kPost);
   if (phase == Phase::kBeforeCall && (calls_node || has_post_hooks)) {
-    set_must_be_left(has_changed(step, step + 1));
+    check(step, step + 1);
   } else if (phase == Phase::kBeforeCall) {
-    advance(foreign_from(step + 1));
+    go_on(step);
   } else if (phase == Phase::kBehindCall || !has_post_hooks) {
     // The step itself is over.
-    release(step);
-    next_ = step + 1;
-    advance(foreign_from(next_));
+    if (!follows_changes_) release_before(step + 1);
+    go_on(step + 1);
   }
 }
 
-bool GraphRun::end_step() {
+void GraphRun::go_on(size_t first) {
+  const size_t end = foreign_from(std::max(first, next_));
+  // The step that runs foreign code next must still do what it was to do.
+  check(first, std::min(end + 1, plan_.steps.size()));
+  if (!follows_changes_) release_before(end);
+}
+
+void GraphRun::check(size_t first, size_t end) {
+  must_be_left_ = has_changed(first, end);
+  TORCH_CHECK(!must_be_left_ || follows_changes_,
+              "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
+              "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
+              "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
+}
+
+void GraphRun::release_before(size_t end) {
+  for (; next_ < end; ++next_) release(next_);
+}
+
+bool GraphRun::end_step(size_t step) {
+  release(step);
   restore_modes();
   return must_be_left_;
 }
@@ -148,22 +170,6 @@ bool GraphRun::has_changed(size_t first, size_t end) const {
   return false;
 }
 
-void GraphRun::advance(size_t end) {
-  // The step that runs foreign code next must still do what it was to do.
-  set_must_be_left(has_changed(next_, std::min(end + 1, plan_.steps.size())));
-  if (must_be_left_) return;
-  for (; next_ < end; ++next_) release(next_);
-}
-
-void GraphRun::set_must_be_left(bool must_be_left) {
-  TORCH_CHECK(
-      !must_be_left || follows_changes_,
-      "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
-      "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
-      "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
-  must_be_left_ = must_be_left;
-}
-
 void GraphRun::end() {
   if (must_be_left_) return;  // the native backend has run the rest
   for (size_t step = 0; step < code_.size() && !follows_changes_; ++step) {
@@ -173,14 +179,17 @@ void GraphRun::end() {
                 ", which its compiled graph did not call: run such a backward with "
                 "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
   }
-  for (; next_ < plan_.steps.size(); ++next_) release(next_);
+  if (!follows_changes_) release_before(plan_.steps.size());
 }
 
 bool GraphRun::is_as_lifted(size_t step) const {
   const Step& planned = plan_.steps[step];
   if (HookSet(*nodes_[step], planned.runs) != code_[step].hooks) return false;
-  if (planned.is_accumulate_grad && planned.runs)
-    return is_leaf_of(static_cast<torch::autograd::AccumulateGrad&>(*nodes_[step]).variable, *nodes_[step]);
+  if (planned.is_accumulate_grad && planned.runs) {
+    const at::Tensor& variable = static_cast<torch::autograd::AccumulateGrad&>(*nodes_[step]).variable;
+    return is_leaf_of(variable, *nodes_[step]) &&
+           nodes_[step]->input_metadata(0).grad_dtype() == code_[step].leaf_grad_dtype;
+  }
   if (!has_operator(planned)) return true;
   try {
     check_saved_tensors(*planned.binding, *nodes_[step]);

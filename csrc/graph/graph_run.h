@@ -1,9 +1,9 @@
 // One run of a printed graph on live nodes: what happens to the nodes around the code of a user that the graph calls.
 //
-// As long as nothing but operators run, nobody can see when a saved value is let go of, or whether it is checked once
-// at the beginning or at its step. So the steps between two calls of foreign code are dealt with together: what they
-// saved is checked and let go of when the first of them is about to run. A hook may have changed what lies ahead (a
-// saved tensor, other hooks); then the graph is left, and the native backend goes on where it stopped.
+// As long as nothing but operators run, nobody can change what lies ahead. So steps are checked together behind each
+// call of foreign code, up to the next: a hook may have changed a saved tensor, or other hooks. Then the graph is left,
+// and the native backend goes on where it stopped. Saved values are let go of step by step, as the generated code says;
+// what is compiled cannot say that, so there they go when the first step of those between two calls is about to run.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -33,8 +33,12 @@ class GraphRun {
   // Whether what lies ahead is not what the graph was made for.
   bool must_be_left() const { return must_be_left_; }
 
-  // The same, behind a step: modes of the thread that its code left behind end with it.
-  bool end_step();
+  // The same, behind a step that ran foreign code: modes of the thread that this left behind end with it, and what the
+  // step saved is let go of.
+  bool end_step(size_t step);
+
+  // Lets go of what a step saved.
+  void release(size_t step);
 
   // To be called when the graph has run to its end. A compiler may have put foreign code into what it made, of which
   // nothing was heard here.
@@ -58,11 +62,12 @@ class GraphRun {
   bool has_changed(size_t first, size_t end) const;
   bool is_as_lifted(size_t step) const;
   void restore_modes() const;
-  // Lets go of the steps before `end`, if nothing was changed.
-  void advance(size_t end);
-  // Notes down whether it was changed. Raises RuntimeError where it was, and nobody can leave the graph.
-  void set_must_be_left(bool must_be_left);
-  void release(size_t step);
+  // What is due before the steps from `first` on, up to the next that runs foreign code.
+  void go_on(size_t first);
+  // Notes down whether foreign code has changed one of these steps. Raises RuntimeError where it has, and nobody can
+  // leave the graph.
+  void check(size_t first, size_t end);
+  void release_before(size_t end);
 
   const Plan& plan_;
   const LiveNodes& nodes_;
@@ -72,7 +77,7 @@ class GraphRun {
   const ResumableExecutable& native_;
   RunReport& report_;
   ThreadModes modes_;
-  // The first step that has not been let go of.
+  // The first step that has not been let go of, where that is done together.
   size_t next_ = 0;
   bool has_run_foreign_code_ = false;
   bool must_be_left_ = false;

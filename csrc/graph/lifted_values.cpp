@@ -33,7 +33,8 @@ class Reader {
     Node& node = *nodes[position];
     StepCode code{.hooks = HookSet(node, step.runs),
                   .unpack_count = 0,
-                  .is_opaque = step.runs && !step.is_accumulate_grad && step.binding == nullptr};
+                  .is_opaque = step.runs && !step.is_accumulate_grad && step.binding == nullptr,
+                  .leaf_grad_dtype = std::nullopt};
     place_ = {.step = position, .argument = FactPlace::kHooks, .item = 0};
     constant(code.hooks.bits());
     if (step.is_accumulate_grad && step.runs) {
@@ -41,6 +42,7 @@ class Reader {
       const at::Tensor& variable = static_cast<AccumulateGrad&>(node).variable;
       TORCH_CHECK(is_leaf_of(variable, node), "a leaf no longer accumulates");
       tensor(variable);
+      code.leaf_grad_dtype = node.input_metadata(0).grad_dtype();
     } else if (has_operator(step)) {
       const uint32_t before = unpacked_later_;
       arguments(plan, step, node);
@@ -100,6 +102,7 @@ class Reader {
       case ElementKind::kBool:
         return constant(value.toBool() ? 1 : 0);
       case ElementKind::kInt:
+        return number({.is_float = false, .bits = std::bit_cast<uint64_t>(value.toInt())});
       case ElementKind::kScalarType:
       case ElementKind::kLayout:
         return constant(value.toInt());

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/flat_hash_map.h>
 
+#include <optional>
 #include <vector>
 
 #include "hooks/node_hooks.h"
@@ -23,6 +24,8 @@ struct StepCode {
   uint32_t unpack_count = 0;
   // Whether the live node has to be called, because no binding knows it.
   bool is_opaque = false;
+  // Of an AccumulateGrad: the dtype that its leaf wants for its gradient; nothing where any will do.
+  std::optional<at::ScalarType> leaf_grad_dtype;
 
   // Whether it runs code of a user, or code that nobody knows.
   bool is_foreign() const { return is_opaque || unpack_count > 0 || !hooks.empty(); }

@@ -36,6 +36,7 @@ class LiftedWriter final : public ValueWriter {
         return tensor(value.toTensor());
       case ElementKind::kSymInt:
         return size(value.toSymInt());
+      case ElementKind::kInt:
       case ElementKind::kFloat:
         return number(kind, value);
       case ElementKind::kScalar: {
@@ -132,6 +133,8 @@ class PythonGraph final : public CompiledGraph {
     const Owned sizes = list_of(arguments.sizes, sym_int_to_python);
     const Owned scalars = list_of(arguments.numbers, number_to_python);
     const Owned hooks = list_of(arguments.steps, live_node_to_python);
+    if (is_generated_ && PyList_Append(hooks.get(), live_node_to_python(std::move(arguments.whole)).get()) < 0)
+      throw PythonErrorSet();
     const Owned packed_data = checked(PyList_New(0));
     PyObject* objects[] = {inputs.get(), sizes.get(), scalars.get(), hooks.get(), packed_data.get()};
     Owned result(PyObject_Vectorcall(callable_.get(), objects, 5, nullptr));

@@ -136,7 +136,18 @@ PyObject* live_node_must_be_left(PyObject* object, void* /*closure*/) {
 PyObject* live_node_end_step(PyObject* object, PyObject* /*unused*/) {
   return guarded([&] {
     const auto& run = step_of(object).run;
-    return PyBool_FromLong(run != nullptr && run->end_step());
+    return PyBool_FromLong(run != nullptr && run->end_step(step_of(object).position));
+  });
+}
+
+PyObject* live_node_release_step(PyObject* object, PyObject* step) {
+  return guarded([&]() -> PyObject* {
+    const size_t number = PyLong_AsSize_t(step);
+    if (PyErr_Occurred() != nullptr) throw PythonErrorSet();
+    const auto& run = step_of(object).run;
+    TORCH_CHECK(run != nullptr && run->is_running(), "this node belongs to no running backward");
+    run->release(number);
+    Py_RETURN_NONE;
   });
 }
 
@@ -176,6 +187,7 @@ PyMethodDef live_node_methods[] = {
      "Adds the gradient in a list, which is emptied, to the leaf, and calls the hooks behind that."},
     {"end_step", live_node_end_step, METH_NOARGS,
      "To be called behind a step: whether the graph must be left. Modes of the thread that it left behind end here."},
+    {"release_step", live_node_release_step, METH_O, "Lets go of what a step of the running backward saved."},
     {"resume", as_c_function(live_node_resume), METH_FASTCALL, "Runs the steps that are left natively."},
     {"__reduce__", live_node_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -92,6 +92,26 @@ PyObject* operator_call(PyObject* object, PyObject* const* objects, size_t flagg
   });
 }
 
+PyObject* operator_call_unchecked(PyObject* object, PyObject* const* objects, Py_ssize_t count) {
+  return guarded([&] {
+    OperatorObject* self = as_operator(object);
+    const Binding& binding = *self->binding;
+    try {
+      const ParsedCall call = parse_call(binding, objects, static_cast<size_t>(count), nullptr);
+      if (!call.has_wrapped_tensor && !has_active_modes()) {
+        variable_list gradients;
+        {
+          const GilReleased released;
+          gradients = binding.apply(call.grads, call.arguments);
+        }
+        return gradients_to_python(gradients).release();
+      }
+    } catch (const NeedsDispatcher&) {
+    }
+    return call_dispatcher(self, objects, static_cast<size_t>(count), nullptr);
+  });
+}
+
 PyObject* operator_delegate(PyObject* object, PyObject* const* objects, Py_ssize_t count, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     const Binding& binding = *as_operator(object)->binding;
@@ -188,6 +208,8 @@ PyMethodDef operator_methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "Run the node struct itself, whatever the operator's mode: the reference that an inline formula is compared "
      "with."},
+    {"_call_unchecked", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_call_unchecked)), METH_FASTCALL,
+     "Call the operator with values of a live graph, which eager does not check either."},
     {"_convert", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_convert)),
      METH_FASTCALL | METH_KEYWORDS,
      "The saved values of a call as the operator would receive them, or None where only the dispatcher understands."},

@@ -126,7 +126,8 @@ def accumulate_grad(leaf: torch.Tensor, gradient: torch.Tensor | None) -> None:
     """
     if gradient is None:
         return
-    if gradient.layout is not torch.strided or leaf.layout is not torch.strided or torch.is_grad_enabled() or (leaf.grad is not None and leaf.grad.layout is not torch.strided):
+    tensors = [gradient, leaf] if leaf.grad is None else [gradient, leaf, leaf.grad]
+    if torch.is_grad_enabled() or any(one.layout is not torch.strided for one in tensors):
         _outside(_C.accumulate_grad, leaf, [gradient])
     elif leaf.grad is None:
         # A copy, because somebody else may have the gradient too; a compiler makes none where nobody has.
