@@ -1,8 +1,9 @@
 """Runs one scenario under the autograd engine and under capture, and says in which way the two differ.
 
 A scenario is a function that builds its own world, runs its backwards inside ``run.backward()``, notes what it sees on
-the way with ``run.note(...)`` and returns what is to be compared. It is run five times: by the engine alone; captured
-with no plan held; captured again, with the plans of the run before; and in a process that has ``backbind.enable()`` on.
+the way with ``run.note(...)`` and returns what is to be compared. It is run seven times: by the engine alone; captured
+with no plan held; captured again, with the plans of the run before; in a process that has ``backbind.enable()`` on; and
+by the backend ``graph``, which has the same plans, first with no graph held, then with those of the run before.
 Each captured run must have seen what the engine's run saw, to the bit: values, strides, versions, the order of what was
 noted, errors by type and whole text, warnings, and the modes that are on afterwards. And once more by the engine after
 all that, because what was captured before is not to show in a backward that is not.
@@ -220,7 +221,7 @@ def assert_same_as_eager(scenario: Scenario, expected: Expected | None = None) -
     problems: list[str] = []
     reference: Observed | None = None
     backbind.reset()
-    for name in ("eager", "captured", "plan held", "enabled", "eager again"):
+    for name in ("eager", "captured", "plan held", "enabled", "graph", "graph held", "eager again"):
         with _way(name, expected, problems) as enter:
             # One line for all runs, so that even tracebacks are the same.
             observed = observe(scenario, Run(name, enter))
@@ -256,7 +257,7 @@ def _way(
         if expected.captures and session.stats.captures + session.stats.replays == 0:
             problems.append("enabled: no backward was captured")
         return
-    context = backbind.capture()
+    context = backbind.capture(backend="graph" if name.startswith("graph") else "native")
     yield lambda: context
     stats = context.session.stats
     if tuple(stats.fallback_reasons) != expected.fallbacks:
@@ -265,7 +266,11 @@ def _way(
         )
     if name == "captured" and expected.captures not in (None, stats.captures > 0):
         problems.append(f"captured: {stats.captures} captures")
-    if name == "plan held" and expected.captures and (stats.captures == 0) != expected.held:
+    if (
+        name in ("plan held", "graph", "graph held")
+        and expected.captures
+        and (stats.captures == 0) != expected.held
+    ):
         problems.append(
-            f"plan held: {stats.captures} captures, {stats.replays} replays, because of {dict(stats.recapture_reasons)}"
+            f"{name}: {stats.captures} captures, {stats.replays} replays, because of {dict(stats.recapture_reasons)}"
         )

@@ -6,6 +6,7 @@ They run in a process of their own, as the rounds of rounds.py do.
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -115,18 +116,18 @@ class LongRun:
     plans: int
 
 
-def run_long() -> LongRun:
+def run_long(backend: str) -> LongRun:
     """Run all of it in a new process."""
-    said = json.loads(run_python("-m", __name__, timeout=TIMEOUT).stdout)
+    said = json.loads(run_python("-m", __name__, backend, timeout=TIMEOUT).stdout)
     looks = [Memory(**look) for look in said.pop("looks")]
     return LongRun(looks, **said)
 
 
-def _main() -> None:
+def _main(backend: str) -> None:
     torch.set_num_threads(1)
     looks: list[Memory] = []
     number = 0
-    with backbind.capture() as session:
+    with backbind.capture(backend=backend) as session:
         while len(looks) < LOOKS:
             graph = number // RUNS % GRAPHS
             WAYS[number % len(WAYS)](run_program(graph, length=2 + graph % 5))
@@ -143,4 +144,4 @@ def _backwards(session: backbind.Session) -> int:
 
 
 if __name__ == "__main__":
-    _main()
+    _main(sys.argv[1])

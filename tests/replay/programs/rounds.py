@@ -51,29 +51,29 @@ _FEATURES = Program(
 """A bit of everything."""
 
 
-def changing_graphs() -> None:
+def changing_graphs(backend: str) -> None:
     """More graphs than there is room for plans, some of them twice in a row."""
-    with backbind.capture():
+    with backbind.capture(backend=backend):
         for seed in range(GRAPHS):
             for _ in range(2):
                 run_small_program(seed, length=10 + seed % 20).loss.backward()
 
 
-def features_and_errors() -> None:
-    with backbind.capture():
+def features_and_errors(backend: str) -> None:
+    with backbind.capture(backend=backend):
         for _ in range(50):
             run_program(_FEATURES)
 
 
-def sessions() -> None:
+def sessions(backend: str) -> None:
     loss = run_small_program(1).loss
     for _ in range(500):
-        with backbind.capture() as session:
+        with backbind.capture(backend=backend) as session:
             loss.backward(retain_graph=True)
         assert session.stats.replays + session.stats.captures == 1
 
 
-KINDS: dict[str, Callable[[], None]] = {
+KINDS: dict[str, Callable[[str], None]] = {
     one.__name__: one for one in (changing_graphs, features_and_errors, sessions)
 }
 
@@ -88,23 +88,23 @@ class Looks:
     """How many plans there were in the end."""
 
 
-def run_rounds(kind: str) -> Looks:
+def run_rounds(kind: str, backend: str) -> Looks:
     """Run rounds of one of the KINDS in a new process."""
-    said = json.loads(run_python("-m", __name__, kind, timeout=TIMEOUT).stdout)
+    said = json.loads(run_python("-m", __name__, kind, backend, timeout=TIMEOUT).stdout)
     return Looks(Memory(**said["before"]), Memory(**said["after"]), said["plans"])
 
 
-def _main(kind: str) -> None:
+def _main(kind: str, backend: str) -> None:
     torch.set_num_threads(1)
     one_round = KINDS[kind]
-    one_round()
-    one_round()
+    one_round(backend)
+    one_round(backend)
     before = memory()
     for _ in range(ROUNDS):
-        one_round()
+        one_round(backend)
     after = memory()
     print(json.dumps(asdict(Looks(before, after, backbind.stats().plans))))
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1])
+    _main(sys.argv[1], sys.argv[2])

@@ -21,11 +21,13 @@ def run_untouched(run: Callable[[], Log]) -> Log:
 
 
 def differences(run: Callable[[], Log]) -> list[str]:
-    """In which ways a run differs from torch's: captured, replayed, and outside of capture afterwards."""
+    """In which ways a run differs from torch's: captured, replayed, as a graph, and outside of capture afterwards."""
     backbind.reset()
     expected = run_untouched(run)
     with backbind.capture():
         actual = {"captured": run(), "replayed": run()}
+    with backbind.capture(backend="graph"):
+        actual |= {"graph": run(), "graph held": run()}
     actual["left to the engine"] = run()
     found = {name: log_difference(expected, log) for name, log in actual.items()}
     return [f"{name}: {difference}" for name, difference in found.items() if difference]

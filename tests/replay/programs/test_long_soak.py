@@ -13,8 +13,9 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is asked
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_backwards_leave_nothing_behind() -> None:
-    run = run_long()
+@pytest.mark.parametrize("backend", ["native", "graph"])
+def test_a_hundred_thousand_backwards_leave_nothing_behind(backend: str) -> None:
+    run = run_long(backend)
     first, *others = run.looks
     for look in others:
         assert look.tensors == first.tensors

@@ -1,4 +1,4 @@
-"""Gradients of every operator of op_db are eager's under capture, when captured and when replayed."""
+"""Gradients of every operator of op_db are eager's under capture: when captured, when replayed and as a graph."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def ways_for(number: int, forward: Forward) -> tuple[Way, ...]:
 
 
 def compare(forward: Forward, way: Way, tally: Counter[str]) -> list[str] | None:
-    """In which ways the captured and the replayed run differ from eager; None if there is no backward."""
+    """In which ways the captured run, the replayed one and that of a graph differ from eager; None if there is no
+    backward."""
     backbind.reset()
     expected = run_untouched(partial(run_way, way, forward))
     if not expected.events:
@@ -92,9 +93,12 @@ def compare(forward: Forward, way: Way, tally: Counter[str]) -> list[str] | None
         captured = run_way(way, forward)
         captures = session.stats.captures
         replayed = run_way(way, forward)
+    with backbind.capture(backend="graph"):
+        graph = run_way(way, forward)
     differences = {
         "captured": log_difference(expected, captured),
         "replayed": log_difference(expected, replayed),
+        "graph": log_difference(expected, graph),
     }
     if any(differences.values()) and any(
         log_difference(expected, run_untouched(partial(run_way, way, forward))) for _ in range(EAGER_TRIES)

@@ -23,9 +23,10 @@ RESIDENT_SLACK = 8 * 2**20
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("backend", ["native", "graph"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_stays_constant(kind: str) -> None:
-    looks = run_rounds(kind)
+def test_memory_stays_constant(kind: str, backend: str) -> None:
+    looks = run_rounds(kind, backend)
     assert looks.after.tensors == looks.before.tensors
     assert looks.after.objects - looks.before.objects < 100
     assert looks.after.allocated - looks.before.allocated < SLACK
