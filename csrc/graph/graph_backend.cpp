@@ -121,7 +121,7 @@ class GraphExecutable final : public Executable {
  private:
   // Nothing where the backward has to be run natively: the report says why.
   std::optional<LiftedValues> lifted(const LiveNodes& nodes, const Request& request, RunReport& report) const {
-    if (plan_->roots.size() == 1 && !plan_->roots[0].is_followed()) {
+    if (plan_->steps.empty() || (plan_->roots.size() == 1 && !plan_->roots[0].is_followed())) {
       // The engine begins a backward from one root at that root, whose hooks it calls even if nobody asks for anything
       // behind it: that is no step of the plan.
       report.native_run = NativeRunReason::kRootNotNeeded;

@@ -119,16 +119,15 @@ void GraphRun::after_foreign_code(size_t step, Phase phase, bool is_last_of_phas
   if (phase == Phase::kBeforeCall && (calls_node || has_post_hooks)) {
     check(step, step + 1);
   } else if (phase == Phase::kBeforeCall) {
-    go_on(step);
+    go_on(step, foreign_from(step + 1));
   } else if (phase == Phase::kBehindCall || !has_post_hooks) {
     // The step itself is over.
     if (!follows_changes_) release_before(step + 1);
-    go_on(step + 1);
+    go_on(step + 1, foreign_from(step + 1));
   }
 }
 
-void GraphRun::go_on(size_t first) {
-  const size_t end = foreign_from(std::max(first, next_));
+void GraphRun::go_on(size_t first, size_t end) {
   // The step that runs foreign code next must still do what it was to do.
   check(first, std::min(end + 1, plan_.steps.size()));
   if (!follows_changes_) release_before(end);

@@ -62,8 +62,8 @@ class GraphRun {
   bool has_changed(size_t first, size_t end) const;
   bool is_as_lifted(size_t step) const;
   void restore_modes() const;
-  // What is due before the steps from `first` on, up to the next that runs foreign code.
-  void go_on(size_t first);
+  // What is due before the steps from `first` on; step `end` runs foreign code next.
+  void go_on(size_t first, size_t end);
   // Notes down whether foreign code has changed one of these steps. Raises RuntimeError where it has, and nobody can
   // leave the graph.
   void check(size_t first, size_t end);

@@ -10,7 +10,9 @@ import linecache
 import operator
 import threading
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import backbind
@@ -19,7 +21,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from backbind.graph import backends
 from backbind.graph.captured_graph import PLACEHOLDERS
-from backbind.graph.runner import make_runner
+from backbind.graph.runner import Runner, make_runner
 from torch import Tensor, fx, nn
 from torch.autograd.graph import get_gradient_edge
 from torch.utils.checkpoint import checkpoint
@@ -30,16 +32,16 @@ from tests.replay.differential import Expected, Run, apply, assert_same_as_eager
 
 
 @pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> list[fx.GraphModule]:
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[fx.Graph]:
     """Every graph that the backend ``graph`` makes something callable of."""
-    graphs: list[fx.GraphModule] = []
+    graphs: list[fx.Graph] = []
 
-    def compile_graph(module: fx.GraphModule) -> Callable[..., Any]:
-        graphs.append(module)
-        return backends.run_generated_code(module)
+    def noting(graph: fx.Graph) -> Runner:
+        graphs.append(graph)
+        return make_runner(graph)
 
-    counting = backends.graph_backend(compile_graph, None, follows_changes=True)
-    monkeypatch.setitem(backends._backends, ("graph", None), counting)
+    monkeypatch.setattr(backends, "make_runner", noting)
+    monkeypatch.setattr(backends, "_backends", OrderedDict())
     return graphs
 
 
@@ -79,7 +81,7 @@ PROGRAMS_OF_A_BATCH: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS_OF_A_BATCH)
-def test_sizes_that_change(program: str, compiled: list[fx.GraphModule]) -> None:
+def test_sizes_that_change(program: str, compiled: list[fx.Graph]) -> None:
     """For each structure two graphs at most: one of the first size, one in which what changed is not baked in."""
     w, b = leaf(4, 4), leaf(4)
     for size in (2, 7, 0, 1, 5, 2, 1, 0, 7, 31):
@@ -96,7 +98,7 @@ def test_sizes_that_change(program: str, compiled: list[fx.GraphModule]) -> None
 
 
 @pytest.mark.parametrize("first", [0, 1, 2])
-def test_two_sizes_that_change_one_after_the_other(first: int, compiled: list[fx.GraphModule]) -> None:
+def test_two_sizes_that_change_one_after_the_other(first: int, compiled: list[fx.Graph]) -> None:
     w = leaf(4, 4)
     for rows, columns in ((first, 3), (5, 3), (5, 6), (7, 2), (1, 1), (0, 4), (3, 0)):
         x = leaf(columns, rows, 4)
@@ -126,7 +128,7 @@ NUMBERS: dict[str, Sequence[float]] = {
     ids=["product", "alpha", "quotient", "beta"],
 )
 def test_numbers_that_change(
-    program: Callable[[Tensor, Any], Tensor], kind: str, compiled: list[fx.GraphModule]
+    program: Callable[[Tensor, Any], Tensor], kind: str, compiled: list[fx.Graph]
 ) -> None:
     x = leaf(3, dtype=torch.float64)
     for number in NUMBERS[kind]:
@@ -142,7 +144,7 @@ def test_numbers_that_change(
 # Hooks
 
 
-def test_hooks_that_come_and_go(compiled: list[fx.GraphModule]) -> None:
+def test_hooks_that_come_and_go(compiled: list[fx.Graph]) -> None:
     """A graph for each set of hooks, whichever functions they are."""
     w = leaf(3)
 
@@ -535,7 +537,7 @@ def test_names_of_nodes_are_no_names_of_the_code() -> None:
     """Nodes of C++ may be called anything."""
     graph = fx.Graph()
     inputs, *_ = [graph.placeholder(name) for name in PLACEHOLDERS]
-    names = ("moved", "returned", "add_to_buffer_0", "constant_0", "run")
+    names = ("moved", "returned", "release", "add_to_buffer_0", "constant_0", "run")
     given = [
         graph.create_node("call_function", operator.getitem, (inputs, place), name=name)
         for place, name in enumerate(names)
@@ -545,9 +547,9 @@ def test_names_of_nodes_are_no_names_of_the_code() -> None:
         total = graph.call_function(torch.ops.backbind.sum_gradients.default, (total, one))
     graph.output((total, *given))
     tensors = [torch.full((2,), float(number)) for number in range(len(names))]
-    total_of_all, *same = make_runner(graph)(list(tensors), [], [], [], [])
+    total_of_all, *same = make_runner(graph)(list(tensors), [], [], [SimpleNamespace(release_step=print)], [])
     assert total_of_all is not None
-    assert total_of_all.tolist() == [10.0, 10.0]
+    assert total_of_all.tolist() == [15.0, 15.0]
     assert all(left is right for left, right in zip(same, tensors, strict=True))
 
 
@@ -565,7 +567,7 @@ def test_a_gradient_leaves_its_list_before_it_is_added_to() -> None:
 # Threads
 
 
-def test_threads_that_share_a_graph(compiled: list[fx.GraphModule]) -> None:
+def test_threads_that_share_a_graph(compiled: list[fx.Graph]) -> None:
     def train(number: int) -> list[Tensor]:
         generator = torch.Generator().manual_seed(number)
         w = torch.randn(5, 5, generator=generator).requires_grad_()
@@ -674,7 +676,7 @@ def trained(model: str, dtype: torch.dtype) -> list[Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("model", MODELS)
-def test_training(model: str, dtype: torch.dtype, compiled: list[fx.GraphModule]) -> None:
+def test_training(model: str, dtype: torch.dtype, compiled: list[fx.Graph]) -> None:
     expected = trained(model, dtype)
     with backbind.capture(backend="graph") as session:
         actual = trained(model, dtype)

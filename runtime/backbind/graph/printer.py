@@ -132,9 +132,9 @@ class Printer:
                         incoming = self._call_hooks(kind, step, incoming)
                 case Call() | Accumulate() if self._follows_changes and step.has_pre_hooks:
                     self._print_leave_point(position, step, incoming)
-                    computed = self._run(operation, step, incoming)
+                    computed = self._run(operation, position, step, incoming)
                 case Call() | Accumulate():
-                    computed = self._run(operation, step, incoming)
+                    computed = self._run(operation, position, step, incoming)
                 case ValidateGrads(expected):
                     for one, metadata in zip(computed, expected, strict=False):
                         one.expected = metadata
@@ -149,10 +149,14 @@ class Printer:
                     pass  # a graph holds no saved values; those of live nodes are let go of by csrc/graph/graph_run
 
     def _run(
-        self, operation: Call | Accumulate, step: LoweredStep, incoming: Sequence[fx.Node | None]
+        self,
+        operation: Call | Accumulate,
+        position: int,
+        step: LoweredStep,
+        incoming: Sequence[fx.Node | None],
     ) -> list[_Computed]:
         if isinstance(operation, Call):
-            return self._call_node(step, incoming)
+            return self._call_node(position, step, incoming)
         self._accumulate(operation.leaf, step, incoming[0])
         return []
 
@@ -172,7 +176,9 @@ class Printer:
         changed = self.call(calls.post_hooks, arguments, f"{snake_case(step.node)}_post_hooks")
         return [_Computed(changed, one.edge, one.name) for one in computed]
 
-    def _call_node(self, step: LoweredStep, incoming: Sequence[fx.Node | None]) -> list[_Computed]:
+    def _call_node(
+        self, position: int, step: LoweredStep, incoming: Sequence[fx.Node | None]
+    ) -> list[_Computed]:
         count = len(step.expected)
         name = snake_case(step.operator or step.node)
         if step.operator is None:
@@ -184,6 +190,8 @@ class Printer:
             unpacked = self.call(calls.unpack, (self._values.live_node(step),), f"{name}_unpacked")
         arguments = (list(incoming), *(self._argument(value, step, unpacked) for value in step.packed))
         call = self.call(functional.overload, arguments, name)
+        if not step.is_foreign:
+            call.meta["releases"] = position
         names = gradient_names(step.operator, count)
         return [_Computed(call, edge, names[edge]) for edge in range(count)]
 

@@ -7,6 +7,7 @@ last use of a gradient on to its leaf, and can be left in the middle (`backbind.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import linecache
 import operator
@@ -43,6 +44,8 @@ class _Writer:
         self._taken_names = {node.name for node in graph.nodes}
         self._moved = self._new_name("moved")
         self._returned = self._new_name("returned")
+        self._release = self._new_name("release")
+        self._called_step: int | None = None
         self._held: dict[
             str, None
         ] = {}  # the names that hold something at this point, in the order of the code
@@ -52,6 +55,8 @@ class _Writer:
 
     def function(self) -> Runner:
         self._inputs = {node.name: node.args[1] for node in self._graph.nodes if _is_input(node)}
+        # Behind the live nodes comes one through which steps are let go of.
+        self._lines.append(f"{self._release} = hooks.pop().release_step")
         self._drop_unused_inputs()
         for node in self._graph.nodes:
             self._write(node)
@@ -103,6 +108,8 @@ class _Writer:
     def _write(self, node: fx.Node) -> None:
         if node.op == "placeholder" or _is_input(node):
             return
+        if node.target not in _WITHIN_A_STEP:
+            self._release_step()
         self._take_inputs(node)
         if node.op == "output":
             self._lines.append(f"return {self._text(node.args[0])}")
@@ -114,6 +121,12 @@ class _Writer:
         self._held.update(dict.fromkeys([node.name] if node.users else ()))
         self._forget([one.name for one in self._dies_at.get(node, ()) if one.op != "placeholder"])
 
+    def _release_step(self) -> None:
+        """Lets go of what the step saved whose operator was called last, once its gradients are known to be valid."""
+        if self._called_step is not None:
+            self._lines.append(f"{self._release}({self._called_step})")
+            self._called_step = None
+
     def _write_call(self, node: fx.Node) -> None:
         moved = _moved(node)
         if moved:
@@ -122,6 +135,7 @@ class _Writer:
             dead = self._dies_at.get(node, ())
             self._forget([one.name for one in moved if isinstance(one, fx.Node) and one in dead])
         self._lines.append(self._statement(node))
+        self._called_step = node.meta.get("releases", self._called_step)
         if node in self._taken_once and node.args[0] not in self._dies_at.get(node, ()):
             # The list that a call returned holds a gradient no longer than the engine does.
             self._lines.append(f"{self._text(node.args[0])}[{node.args[1]}] = None")
@@ -168,7 +182,9 @@ class _Writer:
     def _target(self, target: object) -> str:
         if isinstance(target, torch._ops.OpOverload) and target.namespace == "backbind":
             name = target.name().partition("::")[2]
-            return self._object(_C.validate_grad if name == "validate_grad" else get(name), name)
+            if name == "validate_grad":
+                return self._object(_C.validate_grad, name)
+            return self._object(_unchecked(name), name)
         method = _METHODS.get(target)
         if method is not None:
             return self._object(method, method.__name__)
@@ -203,6 +219,12 @@ class _Writer:
         return self._object(value, "constant")
 
 
+@functools.cache
+def _unchecked(name: str) -> object:
+    """The operator, for arguments that are those of a live node: eager does not check them either."""
+    return get(name)._call_unchecked  # type: ignore[attr-defined]
+
+
 def _plain(value: Any) -> Any:
     """Lists as lists: fx keeps its own kind, which cannot be changed."""
     return [_plain(item) for item in value] if isinstance(value, list) else value
@@ -225,6 +247,9 @@ def _moved(node: fx.Node) -> tuple[Any, ...]:
         return ()
     return tuple(gradients)
 
+
+_WITHIN_A_STEP = (operator.getitem, torch.ops.backbind.validate_grad.default)
+"""What a step does with the gradients that its operator has computed, before it adds them to buffers."""
 
 _METHODS: dict[object, Any] = {
     calls.tensor_pre_hooks: _C.LiveNode.tensor_pre_hooks,
