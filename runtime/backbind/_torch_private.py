@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import torch
+from torch import fx
 from torch.utils._python_dispatch import _disable_current_modes
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -74,6 +75,11 @@ def _root_without_gradients(hook: Callable[[torch.Tensor], None]) -> tuple[torch
 @skip_frame
 def _keep_result(call: Callable[[], _Result], results: list[_Result], _: torch.Tensor) -> None:
     results.append(call())
+
+
+def rename(node: fx.Node, name: str) -> None:
+    """Call a node of a graph otherwise: by this name, or nearly so where the graph has it already."""
+    node._rename(name)
 
 
 def stock_compiled_autograd_is_active() -> bool:

@@ -43,7 +43,8 @@ def trace(
     Args:
         outputs: tensors to differentiate, as in ``torch.autograd.grad``.
         inputs: leaves or other tensors of the graph whose gradients are wanted. A mapping makes the module return a
-            dict with its keys, otherwise it returns a tuple. Without ``inputs``: ``leaves(outputs)``.
+            dict with its keys, by which the graph calls gradients and saved inputs, too; otherwise it returns a
+            tuple. Without ``inputs``: ``leaves(outputs)``.
         allow_unused: return None for an input that the outputs do not depend on, which is an error otherwise, as in
             ``torch.autograd.grad``.
         copy_saved: copy the saved tensors, so that the graph gives the gradients of the time of the trace whatever
@@ -69,7 +70,7 @@ def trace(
         return build_graph(
             lowering,
             roots,
-            result_count=len(wanted),
+            wanted,
             names=tuple(inputs) if isinstance(inputs, Mapping) else None,
             # As in backward(), a leaf whose gradient turns out to be undefined has none.
             allow_unused=allow_unused or inputs is None,

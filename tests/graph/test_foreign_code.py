@@ -153,7 +153,7 @@ def test_the_graph_calls_hooks_in_the_engines_order() -> None:
         "exp_backward0_gradient_1",
         "exp_backward0_pre_hooks",
         "exp_backward0_gradient_2",
-        "saved_2_unchanged",
+        "exp_backward0_saved_result_unchanged",
         "exp_backward0",
         "exp_backward0_self",
         "exp_backward0_self_validated",
@@ -353,9 +353,9 @@ def test_a_saved_tensor_that_a_hook_changes_before_its_turn_is_an_error() -> Non
     assert raised_by(graph) == (
         RuntimeError,
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        "[torch.FloatTensor [3]], which MulBackward0 saved (buffer 'saved_2' of this graph), is at version 1; expected "
-        "version 0 instead. Call the graph before the tensor is changed, trace the next forward anew, or use "
-        "backbind.trace(..., copy_saved=True), which keeps a copy of what was saved.",
+        "[torch.FloatTensor [3]], which MulBackward0 saved (buffer 'mul_backward0_saved_other' of this graph), is at "
+        "version 1; expected version 0 instead. Call the graph before the tensor is changed, trace the next forward "
+        "anew, or use backbind.trace(..., copy_saved=True), which keeps a copy of what was saved.",
     )
     assert raised_by(loss.backward) == (
         RuntimeError,

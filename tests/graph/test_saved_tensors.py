@@ -345,7 +345,7 @@ def test_a_number_stays_one_in_every_copy(number: complex, dtype: torch.dtype) -
         assert differences(one(given), expected) == {}
 
 
-@pytest.mark.parametrize("alpha", [complex("inf"), complex(0.5, float("nan")), 2j, float("inf"), -0.0])
+@pytest.mark.parametrize("alpha", [complex("inf"), complex(0.5, float("nan")), 2j, float("inf"), -0.0, -0j])
 def test_numbers_are_constants_of_the_code(alpha: complex) -> None:
     value, other = leaf(3, dtype=torch.complex64), leaf(3, dtype=torch.complex64)
     output = torch.add(value, other, alpha=alpha)

@@ -193,6 +193,42 @@ def test_the_graph_consists_of_operators() -> None:
     ]
 
 
+def test_buffers_are_called_after_the_argument_that_saved_them_first() -> None:
+    value, factor = leaf(3), torch.ones(3)
+    loss = (value.exp() * factor).sum() + (value.sin() * factor * 2.0).sum()
+    graph = backbind.trace(loss, [value])
+    assert [name for name, _ in graph.named_buffers()] == [
+        "implicit_gradient_0",
+        "mul_backward0_saved_other",
+        "mul_backward0_saved_other_1",
+        "sin_backward0_saved_self",
+        "exp_backward0_saved_result",
+    ]
+
+
+def test_keys_of_a_mapping_are_names_of_gradients_and_buffers() -> None:
+    weight, scale, other = leaf(2, 3), leaf(3), leaf(2, 3)
+    inner = weight * scale
+    inputs = {"layer.0.weight": weight, "scale": scale, "the same": scale, "": inner, "é": other}
+    graph = backbind.trace((inner * other).sum(), inputs)
+    assert [name for name, _ in graph.named_buffers()] == [
+        "implicit_gradient_0",
+        "saved_input_4",
+        "saved_input_3",
+        "saved_scale",
+        "saved_layer_0_weight",
+    ]
+    (output,) = graph.graph.find_nodes(op="output")
+    results = {key: node.name for key, node in output.args[0].items()}
+    assert results == {
+        "layer.0.weight": "grad_layer_0_weight",
+        "scale": "grad_scale",
+        "the same": "grad_scale",
+        "": "grad_input_3",
+        "é": "grad_input_4",
+    }
+
+
 def test_a_pickled_graph_runs_in_a_fresh_process(tmp_path: Path) -> None:
     loss, inputs = transformer()
     graph = backbind.trace(loss, inputs)

@@ -62,7 +62,7 @@ def test_a_graph_unpacks_once_for_each_node_that_saved_some() -> None:
         "mm_backward0_unpacked",
     ]
     assert [name for name, _ in graph.named_buffers()] == [
-        "saved_0"
+        "implicit_gradient_0"
     ]  # the gradient that a backward begins with
 
 

@@ -48,7 +48,7 @@ class _LiftedValues:
             for value, name in _lifted_values(step):
                 self._take(value, name)
 
-    def value(self, value: object, step: LoweredStep) -> Any:  # noqa: ARG002  (a ValueSource)
+    def value(self, value: object, step: LoweredStep, argument: str) -> Any:  # noqa: ARG002  (a ValueSource)
         return self._items[value] if isinstance(value, Lifted) else value
 
     def lifted(self, value: Lifted) -> fx.Node:

@@ -37,9 +37,9 @@ from backbind.graph.lowering import (
 class ValueSource(Protocol):
     """Where a graph takes the values of the live graph from."""
 
-    def value(self, value: object, step: LoweredStep) -> Any:
-        """A saved value, a leaf or a size, as an argument in the graph. `Lifted` values that are unpacked by the step
-        itself are not asked for.
+    def value(self, value: object, step: LoweredStep, argument: str) -> Any:
+        """A saved value, a leaf or a size, as an argument in the graph; ``argument`` is what the operator calls it.
+        `Lifted` values that are unpacked by the step itself are not asked for.
         """
         ...
 
@@ -71,6 +71,16 @@ def gradient_names(operator_name: str, edge_count: int) -> tuple[str, ...]:
     inputs = get(operator_name).inputs
     which = inputs if len(inputs) == edge_count else tuple(map(str, range(edge_count)))
     return tuple(f"{snake_case(operator_name)}_{one}" for one in which)
+
+
+@functools.cache
+def argument_names(operator_name: str) -> tuple[str, ...]:
+    """What an operator calls its arguments behind the gradients.
+
+    >>> argument_names("TanhBackward0")
+    ('needs_input_grad', 'result')
+    """
+    return tuple(one.name for one in get(operator_name).overload._schema.arguments[1:])
 
 
 @dataclass(slots=True)
@@ -188,31 +198,42 @@ class Printer:
         unpacked = None
         if step.unpacks:
             unpacked = self.call(calls.unpack, (self._values.live_node(step),), f"{name}_unpacked")
-        arguments = (list(incoming), *(self._argument(value, step, unpacked) for value in step.packed))
+        arguments = (list(incoming), *self._saved_arguments(step, unpacked))
         call = self.call(functional.overload, arguments, name)
         if not step.is_foreign:
             call.meta["releases"] = position
         names = gradient_names(step.operator, count)
         return [_Computed(call, edge, names[edge]) for edge in range(count)]
 
-    def _argument(self, value: object, step: LoweredStep, unpacked: fx.Node | None) -> Any:
+    def _saved_arguments(self, step: LoweredStep, unpacked: fx.Node | None) -> list[Any]:
+        """``needs_input_grad`` and what the node saved, as arguments of its operator."""
+        assert step.operator is not None
+        names = argument_names(step.operator)
+        return [
+            self._argument(value, step, unpacked, name)
+            for name, value in zip(names, step.packed, strict=True)
+        ]
+
+    def _argument(self, value: object, step: LoweredStep, unpacked: fx.Node | None, name: str) -> Any:
         if isinstance(value, list):
-            return [self._argument(item, step, unpacked) for item in value]
+            return [self._argument(item, step, unpacked, name) for item in value]
         if isinstance(value, Lifted) and value.place == "unpacked":
             assert unpacked is not None
             return self.call(operator.getitem, (unpacked, value.index), f"{snake_case(step.node)}_saved")
-        return self._values.value(value, step)
+        return self._values.value(value, step, name)
 
     def _accumulate(self, leaf: torch.Tensor | Lifted, step: LoweredStep, gradient: fx.Node | None) -> None:
         if "post-accumulate-grad hook" in step.hooks:
             arguments: tuple[Any, ...] = (
                 self._values.live_node(step),
-                self._values.value(leaf, step),
+                self._values.value(leaf, step, "leaf"),
                 gradient,
             )
             self.call(calls.accumulate_grad_with_hooks, arguments, "accumulate_grad")
         elif gradient is not None:
-            self.call(calls.accumulate_grad, (self._values.value(leaf, step), gradient), "accumulate_grad")
+            self.call(
+                calls.accumulate_grad, (self._values.value(leaf, step, "leaf"), gradient), "accumulate_grad"
+            )
 
     def _printed(self, computed: _Computed) -> fx.Node:
         """One of the gradients that a call computes, as its edge takes it."""
@@ -226,7 +247,9 @@ class Printer:
     ) -> fx.Node:
         if expected is None:
             return gradient
-        sizes = [self._values.value(size, self._step) if self._step else size for size in expected.sizes]
+        sizes = [
+            self._values.value(size, self._step, "size") if self._step else size for size in expected.sizes
+        ]
         arguments: tuple[object, ...] = (gradient, sizes, expected.dtype)
         if expected.device is not None:
             arguments += (expected.device,)
