@@ -74,7 +74,7 @@ setup(
     packages=find_namespace_packages(str(source), include=["backbind", "backbind.*"]),
     package_data={"": ["py.typed", "*.pyi", "*.json", "*.j2", "*.yaml"]},
     include_package_data=False,
-    install_requires=["jinja2>=3.1", "pyyaml>=6.0", required_torch()],
+    install_requires=["jinja2>=3.1", "pyyaml>=6.0", "safetensors>=0.8", required_torch()],
     ext_modules=[Extension("backbind._C", sources=[])],
     options={"build": {"build_base": str(Path(build_base.name).relative_to(ROOT))}},
     cmdclass={"build_ext": NinjaBuild},

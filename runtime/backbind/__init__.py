@@ -26,9 +26,12 @@ from backbind import ops  # noqa: E402
 from backbind._capture import Session, Stats, capture, disable, enable, is_enabled, reset, stats  # noqa: E402
 from backbind._namespace import pack  # noqa: E402
 from backbind.graph.backends import backends  # noqa: E402
+from backbind.graph.file_errors import GraphFileError  # noqa: E402
+from backbind.graph.saving import load, save  # noqa: E402
 from backbind.trace import leaves, trace  # noqa: E402
 
 __all__ = [
+    "GraphFileError",
     "Session",
     "Stats",
     "backends",
@@ -37,9 +40,11 @@ __all__ = [
     "enable",
     "is_enabled",
     "leaves",
+    "load",
     "ops",
     "pack",
     "reset",
+    "save",
     "stats",
     "trace",
 ]

@@ -13,7 +13,9 @@ from torch.fx.graph_module import reduce_graph_module
 
 from backbind import _C
 from backbind._torch_private import in_graph_task, skip_frame, skip_frames
+from backbind.graph.plain_graph import Hooks, PlainGraph, plain_graph
 from backbind.graph.saved_tensors import SavedCopies, SavedTensor
+from backbind.graph.source import print_source
 
 
 @skip_frames
@@ -101,6 +103,33 @@ class TracedBackward(fx.GraphModule):
             # Where a user has put another tensor in its place, that one is the user's own.
             if saved.has_changed() and buffers.get(saved.buffer) is saved.tensor:
                 raise saved.error()
+
+    def plain(self, *, hooks: Hooks = "refuse") -> PlainGraph:
+        """The graph as records, which hold nothing of this process.
+
+        Raises:
+            TypeError: it holds what means nothing elsewhere; ``hooks="drop"`` leaves hooks out.
+            RuntimeError: eager's error, where a saved tensor was changed in place since the trace.
+            ValueError: ``hooks`` is something else.
+        """
+        self._check_saved_tensors()
+        return plain_graph(self, allow_unused=self._allow_unused, hooks=hooks)
+
+    def to_source(self, *, hooks: Hooks = "refuse") -> str:
+        """The text of a Python module whose function ``backward(saved, *gradients)`` is this graph.
+
+        It imports torch and backbind, and runs without the graph: ``saved`` maps names to the tensors that the forward
+        saved, such as ``dict(graph.named_buffers())`` of this graph or of one that `backbind.load` gave.
+
+        Args:
+            hooks: what becomes of hooks, which have no text: "drop" leaves them out.
+
+        Raises:
+            TypeError: it holds what means nothing outside of this process; the message lists it.
+            RuntimeError: eager's error, where a saved tensor was changed in place since the trace.
+            ValueError: ``hooks`` is something else.
+        """
+        return print_source(self.plain(hooks=hooks))
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> TracedBackward:
         self._check_saved_tensors()
