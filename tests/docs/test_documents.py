@@ -12,7 +12,7 @@ import backbind
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/architecture.md")
+DOCUMENTS = ("README.md", "docs/architecture.md", "docs/graphs.md")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -6,6 +6,7 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import backbind
@@ -17,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.graph.gradients import differences, leaf
+from tests.graph.test_trace import PROGRAMS
 from tests.ops.node_set import NODE_SET, NodeCase
 
 
@@ -144,3 +146,45 @@ def test_a_traced_graph_is_exported(program: Any, strict: bool) -> None:
     exported = torch.export.export(graph, (), strict=strict)
     assert differences(exported.module()(), graph()) == {}
     assert differences(saved_and_loaded(exported).module()(), graph()) == {}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_every_traced_graph_is_exported(program: Any) -> None:
+    loss, inputs = program()
+    graph = backbind.trace(loss, inputs, allow_unused=True)
+    # As a graph runs: in grad mode a recurrent layer of oneDNN is exported as calls that can be differentiated again,
+    # and round otherwise.
+    with torch.no_grad():
+        exported = torch.export.export(graph, (), strict=False)
+    assert differences(exported.module()(), graph()) == {}
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["nonstrict", "strict"])
+def test_gradients_of_outputs_are_inputs_of_the_program(strict: bool) -> None:
+    value = leaf(3, 2)
+    graph = backbind.trace([value.sin(), value.cos().sum(dim=0)], [value])
+    given = (torch.full((3, 2), 0.5), torch.tensor([1.0, -2.0]))
+    others = tuple(2 * one for one in given)
+    program = torch.export.export(graph, given, strict=strict)
+    for gradients in (given, others):
+        assert differences(program.module()(*gradients), graph(*gradients)) == {}
+        assert differences(saved_and_loaded(program).module()(*gradients), graph(*gradients)) == {}
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["nonstrict", "strict"])
+def test_a_dict_of_gradients_is_exported(strict: bool) -> None:
+    weight, bias = leaf(2, 3), leaf(2)
+    loss = nn.functional.linear(torch.ones(4, 3), weight, bias).tanh().sum()
+    graph = backbind.trace(loss, {"layer.weight": weight, "layer.bias": bias})
+    found = saved_and_loaded(torch.export.export(graph, (), strict=strict)).module()()
+    assert list(found) == ["layer.weight", "layer.bias"]
+    assert differences(list(found.values()), list(graph().values())) == {}
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["nonstrict", "strict"])
+def test_a_loaded_graph_is_exported(strict: bool, tmp_path: Path) -> None:
+    loss, inputs = a_network()
+    graph = backbind.trace(loss, inputs)
+    backbind.save(graph, tmp_path / "graph")
+    program = torch.export.export(backbind.load(tmp_path / "graph"), (), strict=strict)
+    assert differences(saved_and_loaded(program).module()(), graph()) == {}
