@@ -141,7 +141,7 @@ class _Builder:
         match kind:
             case "gradient":
                 Fields(value, f"the gradient {shown(name)}", ("name", "kind"))
-                if any(node.op != "placeholder" for node in self._nodes.values()):
+                if self._nodes and next(reversed(self._nodes.values())).op != "placeholder":
                     raise GraphFileError(f"the gradient {shown(name)} comes after other values")
                 node = self._graph.placeholder(name, default_value=None)
             case "constant":
