@@ -15,6 +15,7 @@
 
 #include "hooks/final_callbacks.h"
 #include "thread_modes.h"
+#include "torch_private.h"
 
 namespace backbind {
 
@@ -172,8 +173,11 @@ class GraphExecutable final : public Executable {
       if (values.code[i].is_foreign())
         arguments.steps.push_back({nodes[i]->getptr(), plan_->steps[i].binding, static_cast<uint32_t>(i), run});
     }
-    // Foreign code may ask the task for the graph.
-    if (!arguments.steps.empty()) request.note_graph();
+    if (!arguments.steps.empty()) {
+      // Foreign code may ask the task for the graph; for the whole order only in the first step (replay/replay.cpp).
+      request.note_graph();
+      if (arguments.steps.front().position > 0) torch_private::release_dependencies(request.task);
+    }
     const Finish finish(*run);
     run->begin();
     variable_list gradients = graph->compiled->call(std::move(arguments));

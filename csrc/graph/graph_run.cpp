@@ -92,6 +92,13 @@ bool is_last_before_call(const LiveStep& step, HookKind kind) {
   return true;
 }
 
+// Whether hooks of this kind are called before the node, and were not there when the run began.
+bool is_added_before_call(const LiveStep& step, HookKind kind) {
+  if (step.run == nullptr) return false;
+  const HookSet hooks(*step.node, step.run->runs(step.position));
+  return hooks.has(kind) && !step.run->code_of(step.position).hooks.has(kind);
+}
+
 }  // namespace
 
 GraphRun::GraphRun(const Plan& plan, const LiveNodes& nodes, const Request& request, const std::vector<StepCode>& code,
@@ -148,6 +155,7 @@ void GraphRun::release_before(size_t end) {
 bool GraphRun::end_step(size_t step) {
   release(step);
   restore_modes();
+  if (step == 0) torch_private::release_dependencies(request_.task);
   return must_be_left_;
 }
 
@@ -211,6 +219,11 @@ variable_list GraphRun::resume(Progress progress) {
 variable_list call_hooks(const LiveStep& step, HookKind kind, variable_list gradients) {
   ForeignCode code(step, GraphRun::Phase::kBeforeCall, is_last_before_call(step, kind));
   gradients = call_hooks_of_kind(*step.node, kind, std::move(gradients));
+  // A hook may have added others of a later kind to its own node.
+  for (const HookKind later : {HookKind::kRetainsGrad, HookKind::kPre}) {
+    if (later > kind && is_added_before_call(step, later))
+      gradients = call_hooks_of_kind(*step.node, later, std::move(gradients));
+  }
   code.end();
   return gradients;
 }

@@ -52,6 +52,7 @@ class GraphRun {
   // The graph is no longer run: what still holds this object may ask nothing of it.
   void finish() { is_running_ = false; }
   bool is_running() const { return is_running_; }
+  bool runs(size_t step) const { return plan_.steps[step].runs; }
   bool keeps_graph() const { return request_.task.keep_graph_; }
   const StepCode& code_of(size_t step) const { return code_[step]; }
 
