@@ -78,8 +78,7 @@ void translate(const std::exception& error) {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  Py_XINCREF(value);
-  Py_XSETREF(last_translated.error, value);
+  last_translated.error = value;
   last_translated.exception = std::move(exception);
   PyErr_Restore(type, value, traceback);
 }
@@ -97,6 +96,8 @@ PyObject* run_without_warnings(PyObject* (*body)(void*), void* context) {
 
 }  // namespace
 
+void forget_translated_errors() { last_translated = {}; }
+
 void throw_python_error() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
@@ -105,7 +106,7 @@ void throw_python_error() {
     Py_XDECREF(type);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
-    Py_CLEAR(last_translated.error);
+    last_translated.error = nullptr;
     std::rethrow_exception(std::exchange(last_translated.exception, nullptr));
   }
   PyErr_Restore(type, value, traceback);

@@ -51,6 +51,9 @@ PyObject* run_guarded(PyObject* (*body)(void*), void* context);
 // that it was made of, if `guarded` has made it inside a function of torch that runs further up the stack.
 [[noreturn]] void throw_python_error();
 
+// To be called before code is run whose errors may be thrown by throw_python_error.
+void forget_translated_errors();
+
 // The same for a callable.
 template <class Body>
 PyObject* guarded(Body&& body) {

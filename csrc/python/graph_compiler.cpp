@@ -102,6 +102,7 @@ Owned number_to_python(const Number& number) {
 template <class Body>
 auto with_python(Body body) {
   const GilHeld held;
+  forget_translated_errors();
   try {
     return body();
   } catch (const PythonErrorSet&) {
@@ -150,6 +151,9 @@ class PythonGraph final : public CompiledGraph {
     PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
     PyErr_Fetch(&type, &value, &traceback);
     if (traceback != nullptr) {
+      // Frames that were called from it know it, too.
+      auto* frame = reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(traceback)->tb_frame);
+      if (const Owned cleared(PyObject_CallMethod(frame, "clear", nullptr)); !cleared) PyErr_Clear();
       PyObject* rest = reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(traceback)->tb_next);
       Py_XINCREF(rest);
       Py_SETREF(traceback, rest);

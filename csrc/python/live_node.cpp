@@ -41,7 +41,7 @@ PyObject* tensors_of(Call call) {
 template <HookKind kind>
 PyObject* live_node_hooks(PyObject* object, PyObject* gradients) {
   return guarded([&] {
-    variable_list given = optional_tensors_of(gradients, "gradients");
+    variable_list given = moved_tensors_of(gradients, "gradients");
     return tensors_of([&] { return call_hooks(step_of(object), kind, std::move(given)); });
   });
 }
@@ -57,7 +57,7 @@ PyObject* live_node_post_hooks(PyObject* object, PyObject* const* arguments, Py_
 
 PyObject* live_node_call(PyObject* object, PyObject* gradients) {
   return guarded([&] {
-    variable_list given = optional_tensors_of(gradients, "gradients");
+    variable_list given = moved_tensors_of(gradients, "gradients");
     return tensors_of([&] { return call_node(step_of(object), std::move(given)); });
   });
 }
@@ -176,12 +176,12 @@ PyCFunction as_c_function(Function function) {
 
 PyMethodDef live_node_methods[] = {
     {"tensor_pre_hooks", live_node_hooks<HookKind::kTensorPre>, METH_O,
-     "What the hooks on its tensors make of the gradients."},
-    {"retain_grad", live_node_hooks<HookKind::kRetainsGrad>, METH_O, "Keeps the gradients that are to be retained."},
-    {"pre_hooks", live_node_hooks<HookKind::kPre>, METH_O, "What the hooks before the node make of the gradients."},
+     "What the hooks on its tensors make of the gradients in a list, which is emptied."},
+    {"retain_grad", live_node_hooks<HookKind::kRetainsGrad>, METH_O, "Keeps the gradients that are to be retained; the list is emptied."},
+    {"pre_hooks", live_node_hooks<HookKind::kPre>, METH_O, "What the hooks before the node make of the gradients in a list, which is emptied."},
     {"post_hooks", as_c_function(live_node_post_hooks), METH_FASTCALL,
      "What the hooks behind the node make of its results."},
-    {"call", live_node_call, METH_O, "The gradients that the node computes, as its edges expect them."},
+    {"call", live_node_call, METH_O, "The gradients that the node computes of those in a list, which is emptied, as its edges expect them."},
     {"unpack", live_node_unpack, METH_NOARGS, "The saved tensors whose hooks unpack them."},
     {"accumulate", live_node_accumulate, METH_O,
      "Adds the gradient in a list, which is emptied, to the leaf, and calls the hooks behind that."},

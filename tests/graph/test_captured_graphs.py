@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -261,7 +262,12 @@ def test_a_hook_that_removes_itself(kind: str) -> None:
     def scenario(run: Run) -> object:
         world = World(run)
         handles: list[Any] = []
-        handles.append(_place_hook(world, kind, lambda: (run.note("called"), handles[0].remove())))
+
+        def called() -> None:
+            run.note("called")
+            handles[0].remove()
+
+        handles.append(_place_hook(world, kind, called))
         with run.backward():
             world.loss.backward(retain_graph=True)
             world.loss.backward()
@@ -294,9 +300,7 @@ def _ask_for_second_order(run: Run, world: World, keywords: dict[str, Any]) -> o
 def _ask_of_several(run: Run, world: World, keywords: dict[str, Any]) -> object:
     with run.backward():
         roots, weights = [world.late, world.loss, world.late], [torch.ones(3), None, torch.full((3,), 0.5)]
-        return run.attempt(
-            lambda: torch.autograd.backward(roots, weights, **keywords)  # type: ignore[arg-type]
-        )
+        return run.attempt(lambda: torch.autograd.backward(roots, weights, **keywords))
 
 
 ASKS: dict[str, tuple[Callable[[Run, World, dict[str, Any]], object], dict[str, Any]]] = {
@@ -399,7 +403,8 @@ def test_nested_tensors(layout: torch.layout) -> None:
         return x.grad, y.grad
 
     def _sum_of(nested: Tensor) -> Tensor:
-        return torch.nested.to_padded_tensor(nested * nested, 0.0).sum()
+        padded: Tensor = torch.nested.to_padded_tensor(nested * nested, 0.0)
+        return padded.sum()
 
     assert_same_as_eager(scenario, Expected(captures=None))
 
@@ -447,10 +452,8 @@ def test_an_error_in_the_middle_and_then_again(where: str, retain_graph: bool) -
             (w if where == "leaf hook" else middle).register_hook(fail)
         behind = middle.cos()
         outcomes = [run.attempt(lambda: behind.sum().backward(retain_graph=retain_graph))]
-        saved = [
-            run.attempt(lambda node=one.grad_fn: node is not None and _saved(node))
-            for one in (behind, before)
-        ]  # type: ignore[misc]
+        nodes = (behind.grad_fn, before.grad_fn)
+        saved = [run.attempt(partial(_saved, node)) for node in nodes if node is not None]
         switch[0] = False
         outcomes += [run.attempt(lambda: behind.sum().backward(retain_graph=retain_graph)) for _ in range(2)]
         return outcomes, saved, w.grad
@@ -584,7 +587,7 @@ def test_threads_that_share_a_graph(compiled: list[fx.Graph]) -> None:
         train(0)
         actual: dict[int, list[Tensor]] = {}
         threads = [
-            threading.Thread(target=lambda number=number: actual.update({number: train(number)}))  # type: ignore[misc]
+            threading.Thread(target=lambda number=number: actual.update({number: train(number)}))
             for number in range(4)
         ]
         for thread in threads:
@@ -646,7 +649,7 @@ class Checkpointed(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = x.requires_grad_() if self.use_reentrant else x
         for layer in self.layers:
-            x = checkpoint(layer, x, use_reentrant=self.use_reentrant)  # type: ignore[assignment]
+            x = checkpoint(layer, x, use_reentrant=self.use_reentrant)
         return x
 
 

@@ -26,19 +26,19 @@ Gradients = list[torch.Tensor | None]
 
 
 @skip_frames
-def tensor_pre_hooks(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def tensor_pre_hooks(node: Node, gradients: Gradients) -> Gradients:
     """What the hooks on the tensors whose gradients these are make of them (``Tensor.register_hook``)."""
     return node.tensor_pre_hooks(gradients)
 
 
 @skip_frames
-def retain_grad(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def retain_grad(node: Node, gradients: Gradients) -> Gradients:
     """Keeps the gradients of tensors that retain them (``Tensor.retain_grad``), and returns them."""
     return node.retain_grad(gradients)
 
 
 @skip_frames
-def pre_hooks(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def pre_hooks(node: Node, gradients: Gradients) -> Gradients:
     """What the hooks before the node make of the gradients (``Node.register_prehook``)."""
     return node.pre_hooks(gradients)
 
@@ -52,7 +52,7 @@ def post_hooks(
 
 
 @skip_frames
-def call_node(node: Node, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+def call_node(node: Node, gradients: Gradients) -> Gradients:
     """The gradients that a node without an operator computes, each as its edge expects it: a function of Python
     or C++, CopySlices and others.
 

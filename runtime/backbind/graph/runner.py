@@ -175,7 +175,10 @@ class _Writer:
             device = arguments[3] if len(arguments) == 4 else None
             # For the text of an error.
             arguments = (*arguments[:3], device, node.meta.get("autograd_node", ""), node.meta.get("edge", 0))
-        text = ", ".join(map(self._text, arguments))
+        if node.target in _TAKES_A_LIST:
+            text = f"{self._text(arguments[0])}, {self._moved}"
+        else:
+            text = ", ".join(map(self._text, arguments))
         call = f"{self._target(node.target)}({text})"
         return f"{node.name} = {call}" if node.users else call
 
@@ -240,13 +243,18 @@ def _is_input(node: fx.Node) -> bool:
 def _moved(node: fx.Node) -> tuple[Any, ...]:
     """The gradients that a call takes over if nobody else needs them."""
     if node.target is torch.ops.backbind.sum_gradients.default:
-        gradients = node.args
-    elif node.target in (calls.accumulate_grad, calls.accumulate_grad_with_hooks):
-        gradients = node.args[-1:]
-    else:
-        return ()
-    return tuple(gradients)
+        return tuple(node.args)
+    if node.target in (calls.accumulate_grad, calls.accumulate_grad_with_hooks):
+        return tuple(node.args[-1:])
+    if node.target in _TAKES_A_LIST:
+        gradients = node.args[1]
+        assert isinstance(gradients, list)
+        return tuple(gradients)
+    return ()
 
+
+_TAKES_A_LIST = (calls.tensor_pre_hooks, calls.retain_grad, calls.pre_hooks, calls.call_node)
+"""What is called with a live node and a list of gradients, which it empties."""
 
 _WITHIN_A_STEP = (operator.getitem, torch.ops.backbind.validate_grad.default)
 """What a step does with the gradients that its operator has computed, before it adds them to buffers."""

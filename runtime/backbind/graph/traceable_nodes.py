@@ -56,7 +56,7 @@ class TraceableNode:
     def name(self) -> str:
         return self.live.name
 
-    def tensor_pre_hooks(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    def tensor_pre_hooks(self, gradients: Gradients) -> Gradients:
         if self._runs_as_it_is():
             given: Gradients = _outside(self.live.tensor_pre_hooks, gradients)
             return given
@@ -67,11 +67,11 @@ class TraceableNode:
                 changed[index] = _checked(hook, changed[index], result)
         return changed
 
-    def retain_grad(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    def retain_grad(self, gradients: Gradients) -> Gradients:
         given: Gradients = _outside(self.live.retain_grad, gradients)
         return given
 
-    def pre_hooks(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    def pre_hooks(self, gradients: Gradients) -> Gradients:
         if self._runs_as_it_is():
             given: Gradients = _outside(self.live.pre_hooks, gradients)
             return given
@@ -95,7 +95,7 @@ class TraceableNode:
                 changed = result if isinstance(result, tuple) else (result,)
         return list(changed)
 
-    def call(self, gradients: Sequence[torch.Tensor | None]) -> Gradients:
+    def call(self, gradients: Gradients) -> Gradients:
         given: Gradients = _outside(self.live.call, gradients)
         return given
 
