@@ -10,8 +10,8 @@ from tests.replay.programs.long_run import BACKWARDS, GRAPHS, run_long
 from tests.replay.programs.test_soak import PLANS, RESIDENT_SLACK, SLACK
 
 GRAPHS_SLACK = 4 * 2**20
-"""Bytes by which the code of the graphs that are held differs from that of others. All that were compiled take more than
-ten times as much."""
+"""Bytes by which the code of the graphs that are held may differ from that of others. All that were compiled take more
+than ten times as much."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is asked of glibc")
 
