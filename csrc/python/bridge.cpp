@@ -118,11 +118,10 @@ void throw_python_error() {
 PyObject* run_guarded(PyObject* (*body)(void*), void* context) {
   if (delays_warnings()) return run_without_warnings(body, context);
   HANDLE_TH_ERRORS
-  try {
-    return body(context);
-  } catch (const PythonErrorSet&) {
-    return nullptr;
-  }
+  PyObject* result = run_without_warnings(body, context);
+  // Warnings are issued all the same, around the error that is set.
+  if (result == nullptr) __enforce_warning_buffer.set_in_exception();
+  return result;
   END_HANDLE_TH_ERRORS
 }
 
