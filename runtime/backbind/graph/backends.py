@@ -52,7 +52,7 @@ def find_backend(
     if backend == "native":
         _refuse_options(backend, dynamic=dynamic, fullgraph=fullgraph, options=options)
         return None
-    key = (backend, dynamic, fullgraph, None if options is None else tuple(sorted(options.items())))
+    key = (backend, dynamic, fullgraph, None if options is None else repr(sorted(options.items())))
     if key not in _backends:
         _backends[key] = _make_backend(backend, dynamic, fullgraph, options)
         while len(_backends) > _HELD:
@@ -154,5 +154,5 @@ def _refuse_options(backend: str, **options: object) -> None:
     for name, value in options.items():
         if value not in (None, False):
             raise ValueError(
-                f"backend {backend!r} has no use for {name}={value!r}: it compiles nothing that could be told"
+                f"backend {backend!r} has no use for {name}={value!r}: only torch.compile's backends do"
             )
