@@ -142,10 +142,11 @@ void GraphRun::go_on(size_t first, size_t end) {
 
 void GraphRun::check(size_t first, size_t end) {
   must_be_left_ = has_changed(first, end);
-  TORCH_CHECK(!must_be_left_ || follows_changes_,
-              "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
-              "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
-              "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
+  TORCH_CHECK(
+      !must_be_left_ || follows_changes_,
+      "a hook or function has changed hooks or saved tensors of nodes that this backward had not yet reached, or "
+      "switched anomaly mode on; its compiled graph does not know of that: run such a backward with "
+      "backbind.capture(backend=\"native\") or \"graph\", which see what hooks do");
 }
 
 void GraphRun::release_before(size_t end) {

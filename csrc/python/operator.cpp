@@ -208,8 +208,8 @@ PyMethodDef operator_methods[] = {
      METH_FASTCALL | METH_KEYWORDS,
      "Run the node struct itself, whatever the operator's mode: the reference that an inline formula is compared "
      "with."},
-    {"_call_unchecked", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_call_unchecked)), METH_FASTCALL,
-     "Call the operator with values of a live graph, which eager does not check either."},
+    {"_call_unchecked", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_call_unchecked)),
+     METH_FASTCALL, "Call the operator with values of a live graph, which eager does not check either."},
     {"_convert", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(operator_convert)),
      METH_FASTCALL | METH_KEYWORDS,
      "The saved values of a call as the operator would receive them, or None where only the dispatcher understands."},

@@ -32,7 +32,8 @@ class Cube(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor) -> Tensor:
         ctx.save_for_backward(value)
-        return value**3
+        result: Tensor = value**3
+        return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
