@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
@@ -29,6 +30,9 @@ _HELD = 16
 _backends: OrderedDict[object, _C.BackendHandle] = OrderedDict()
 """The backends in use, the one used last at the end: a later capture() finds what an earlier one has compiled."""
 
+_lock = threading.Lock()
+"""Guards them."""
+
 
 def backends() -> list[str]:
     """The names that ``capture(backend=...)`` takes: our own, those of installed packages, those of torch.compile."""
@@ -52,13 +56,18 @@ def find_backend(
     if backend == "native":
         _refuse_options(backend, dynamic=dynamic, fullgraph=fullgraph, options=options)
         return None
+    if not isinstance(backend, str) and not callable(backend):
+        raise TypeError(
+            f"a backend is a name or a function that compiles a graph, got {type(backend).__name__}"
+        )
     key = (backend, dynamic, fullgraph, None if options is None else repr(sorted(options.items())))
-    if key not in _backends:
-        _backends[key] = _make_backend(backend, dynamic, fullgraph, options)
-        while len(_backends) > _HELD:
-            _backends.popitem(last=False)
-    _backends.move_to_end(key)
-    return _backends[key]
+    with _lock:
+        if key not in _backends:
+            _backends[key] = _make_backend(backend, dynamic, fullgraph, options)
+            while len(_backends) > _HELD:
+                _backends.popitem(last=False)
+        _backends.move_to_end(key)
+        return _backends[key]
 
 
 def _make_backend(
@@ -75,13 +84,11 @@ def _make_backend(
                 dynamic,
                 follows_changes=False,
             )
-        backend = installed.load()
-    if not callable(backend):
-        raise TypeError(
-            f"a backend is a name or a function that compiles a graph, got {type(backend).__name__}"
-        )
-    _refuse_options(getattr(backend, "__name__", "a function"), fullgraph=fullgraph, options=options)
-    return _graph_backend(_compiled_by(backend), dynamic, follows_changes=False)
+        compiler: Compiler = installed.load()
+    else:
+        compiler = backend
+    _refuse_options(getattr(compiler, "__name__", "a function"), fullgraph=fullgraph, options=options)
+    return _graph_backend(_compiled_by(compiler), dynamic, follows_changes=False)
 
 
 def _graph_backend(

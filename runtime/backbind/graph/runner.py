@@ -46,9 +46,8 @@ class _Writer:
         self._returned = self._new_name("returned")
         self._release = self._new_name("release")
         self._called_step: int | None = None
-        self._held: dict[
-            str, None
-        ] = {}  # the names that hold something at this point, in the order of the code
+        # The names that hold something at this point, in the order of the code.
+        self._held: dict[str, None] = {}
         self._lines: list[str] = []
         self._dies_at = self._last_uses()
         self._taken_once = self._items_taken_once()
