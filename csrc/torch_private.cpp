@@ -87,10 +87,16 @@ at::Tensor as_ordinary_tensor(const at::Tensor& inference_tensor) {
 c10::intrusive_ptr<torch::autograd::Node> wanted_by_running_backward() {
   const auto* exec_info = torch::autograd::get_current_graph_task_exec_info();
   if (exec_info == nullptr) return {};
+  // A CopySlices notes its inner node down, too, which is in no graph and may have been freed meanwhile.
+  const auto* in_graph = torch::autograd::get_current_graph_task_nodes_in_graph();
+  torch::autograd::Node* elsewhere = nullptr;
   for (const auto& [node, info] : *exec_info) {
-    if (info.should_execute()) return node->getptr();
+    if (!info.should_execute()) continue;
+    if (in_graph != nullptr && in_graph->contains(node)) return node->getptr();
+    if (elsewhere == nullptr) elsewhere = node;
   }
-  return {};
+  // Nothing but a lone root, which is not counted among the graph's nodes (erase_skipped_graph_root).
+  return elsewhere == nullptr ? c10::intrusive_ptr<torch::autograd::Node>() : elsewhere->getptr();
 }
 
 bool skips_graph_root(const torch::autograd::Node& graph_root) {

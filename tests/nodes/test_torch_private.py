@@ -35,6 +35,7 @@ _TESTED = {
     "make_graph_root",
     "note_graph",
     "saved_tensor",
+    "is_result",
     "has_python_object",
     "kernel_in_table",
     "is_kernel_of_torch",
@@ -60,6 +61,37 @@ def _delegate_of_product(other: Tensor) -> Tensor:
     )
     assert gradient is not None
     return gradient
+
+
+# is_result
+
+
+def test_inputs_are_told_from_results() -> None:
+    value = torch.rand(3, requires_grad=True).clone()
+    result = value.exp()
+    assert backbind.pack(result.grad_fn)[1].requires_grad, "a result is unpacked without its node (is_result)"  # type: ignore[attr-defined]
+    other = value.sin()
+    value.detach_()
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        backbind.pack(other.grad_fn)
+
+
+# wanted_by_running_backward
+
+
+def test_an_inner_node_that_was_freed_is_not_asked_for() -> None:
+    """A CopySlices notes its inner node down among those that the backward wants, and frees it."""
+    base = torch.rand(2, 4, requires_grad=True)
+    other = torch.rand(2, 4, requires_grad=True)
+    changed = base.clone()
+    changed[0].mul_(2)
+    for _ in range(20):
+        put = other.clone()
+        put[:, torch.tensor([0, 2])] = changed[:, 1:3]
+        with backbind.capture(backend="graph"):
+            gradients = torch.autograd.grad(put.sum(), [base, other], retain_graph=True)
+        expected = torch.autograd.grad(put.sum(), [base, other], retain_graph=True)
+        assert all(map(torch.equal, gradients, expected))
 
 
 # as_ordinary_tensor

@@ -200,7 +200,7 @@ class Printer:
             unpacked = self.call(calls.unpack, (self._values.live_node(step),), f"{name}_unpacked")
         arguments = (list(incoming), *self._saved_arguments(step, unpacked))
         call = self.call(functional.overload, arguments, name)
-        if not step.is_foreign:
+        if self._follows_changes and not step.is_foreign:
             call.meta["releases"] = position
         names = gradient_names(step.operator, count)
         return [_Computed(call, edge, names[edge]) for edge in range(count)]

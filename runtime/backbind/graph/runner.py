@@ -7,7 +7,6 @@ last use of a gradient on to its leaf, and can be left in the middle (`backbind.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import linecache
 import operator
@@ -41,6 +40,7 @@ class _Writer:
         self._graph = graph
         self._objects: dict[str, object] = {}
         self._names: dict[int, str] = {}
+        self._operators: dict[str, object] = {}
         self._taken_names = {node.name for node in graph.nodes}
         self._moved = self._new_name("moved")
         self._returned = self._new_name("returned")
@@ -186,7 +186,10 @@ class _Writer:
             name = target.name().partition("::")[2]
             if name == "validate_grad":
                 return self._object(_C.validate_grad, name)
-            return self._object(_unchecked(name), name)
+            if name not in self._operators:
+                # Its arguments are those of a live node, which eager does not check either.
+                self._operators[name] = get(name)._call_unchecked  # type: ignore[attr-defined]
+            return self._object(self._operators[name], name)
         method = _METHODS.get(target)
         if method is not None:
             return self._object(method, method.__name__)
@@ -219,12 +222,6 @@ class _Writer:
         if value is None or isinstance(value, bool | int | str):
             return repr(value)
         return self._object(value, "constant")
-
-
-@functools.cache
-def _unchecked(name: str) -> object:
-    """The operator, for arguments that are those of a live node: eager does not check them either."""
-    return get(name)._call_unchecked  # type: ignore[attr-defined]
 
 
 def _plain(value: Any) -> Any:
