@@ -1,7 +1,6 @@
 // The graph backends: a backward is printed as a graph, compiled, kept, and called with the values of later backwards.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "graph/compiler.h"

@@ -19,6 +19,7 @@ using torch::autograd::AccumulateGrad;
 using torch::autograd::Node;
 
 constexpr int64_t kAbsent = -1;
+constexpr int64_t kSymbol = -3;
 
 class Reader {
  public:
@@ -140,6 +141,7 @@ class Reader {
     constant(static_cast<int64_t>(scalar.type()));
     if (scalar.isSymbolic()) {
       TORCH_CHECK(scalar.type() == at::ScalarType::Long, "a saved number is a symbol");
+      constant(kSymbol);  // equal constants are to mean equally many sizes and numbers
       return size(scalar.toSymInt());
     }
     if (scalar.isFloatingPoint()) {

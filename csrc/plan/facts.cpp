@@ -10,13 +10,23 @@ namespace backbind {
 
 namespace {
 
+bool are_same(int64_t left, int64_t right) { return left == right; }
+bool are_same(const Number& left, const Number& right) { return left == right; }
+// Symbols are never baked in, and comparing them would ask what they stand for.
+bool are_same(const c10::SymInt& left, const c10::SymInt& right) {
+  const auto first = left.maybe_as_int();
+  const auto second = right.maybe_as_int();
+  return first.has_value() && second.has_value() && *first == *second;
+}
+
 // The first position at which two lists of facts differ where they are baked in; nothing where they are the same.
+// Without `dynamic`, all of them are.
 template <class Fact>
 std::optional<size_t> first_difference(const std::vector<Fact>& baked, const std::vector<Fact>& other,
                                        const std::vector<bool>& dynamic) {
   const size_t common = std::min(baked.size(), other.size());
   for (size_t i = 0; i < common; ++i) {
-    if ((dynamic.empty() || !dynamic[i]) && !(baked[i] == other[i])) return i;
+    if ((dynamic.empty() || !dynamic[i]) && !are_same(baked[i], other[i])) return i;
   }
   if (baked.size() != other.size()) return common;
   return std::nullopt;
@@ -25,28 +35,10 @@ std::optional<size_t> first_difference(const std::vector<Fact>& baked, const std
 template <class Fact>
 std::vector<bool> also_where_different(std::vector<bool> dynamic, const std::vector<Fact>& before,
                                        const std::vector<Fact>& now) {
-  dynamic.resize(now.size());
   for (size_t i = 0; i < now.size(); ++i) {
-    if (!(before[i] == now[i])) dynamic[i] = true;
+    if (!are_same(before[i], now[i])) dynamic[i] = true;
   }
   return dynamic;
-}
-
-// Symbols are never baked in, and comparing them would ask what they stand for.
-bool are_same_size(const c10::SymInt& left, const c10::SymInt& right) {
-  const auto first = left.maybe_as_int();
-  const auto second = right.maybe_as_int();
-  return first.has_value() && second.has_value() && *first == *second;
-}
-
-std::optional<size_t> first_other_size(const BakedFacts& baked, const Facts& other) {
-  const auto& before = baked.facts.sizes;
-  const size_t common = std::min(before.size(), other.sizes.size());
-  for (size_t i = 0; i < common; ++i) {
-    if (!baked.dynamic_sizes[i] && !are_same_size(before[i], other.sizes[i])) return i;
-  }
-  if (before.size() != other.sizes.size()) return common;
-  return std::nullopt;
 }
 
 std::string text_of(const Number& number) {
@@ -86,17 +78,15 @@ std::string place_of(const FactPlace& place, const Plan& plan) {
 std::optional<FactMismatch> BakedFacts::mismatch(const Facts& other) const {
   if (const auto at = first_difference(facts.constants, other.constants, {}))
     return FactMismatch{FactKind::kConstant, *at};
-  if (const auto at = first_other_size(*this, other)) return FactMismatch{FactKind::kSize, *at};
+  if (const auto at = first_difference(facts.sizes, other.sizes, dynamic_sizes))
+    return FactMismatch{FactKind::kSize, *at};
   if (const auto at = first_difference(facts.numbers, other.numbers, dynamic_numbers))
     return FactMismatch{FactKind::kNumber, *at};
   return std::nullopt;
 }
 
 BakedFacts BakedFacts::with_changes_dynamic(Facts other) const {
-  std::vector<bool> sizes = dynamic_sizes;
-  for (size_t i = 0; i < other.sizes.size(); ++i) {
-    if (!are_same_size(facts.sizes[i], other.sizes[i])) sizes[i] = true;
-  }
+  std::vector<bool> sizes = also_where_different(dynamic_sizes, facts.sizes, other.sizes);
   std::vector<bool> numbers = also_where_different(dynamic_numbers, facts.numbers, other.numbers);
   return {.facts = std::move(other), .dynamic_sizes = std::move(sizes), .dynamic_numbers = std::move(numbers)};
 }

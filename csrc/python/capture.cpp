@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/engine.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <string>
@@ -30,12 +31,7 @@ constexpr const char* kOthers = "others";
 
 Owned session_to_python(const SessionPtr& session) {
   if (session == nullptr) return checked(Py_BuildValue(""));
-  auto held = std::make_unique<SessionPtr>(session);
-  Owned capsule = checked(PyCapsule_New(held.get(), kSession, [](PyObject* object) {
-    const std::unique_ptr<SessionPtr> end(static_cast<SessionPtr*>(PyCapsule_GetPointer(object, kSession)));
-  }));
-  held.release();  // the capsule owns it now
-  return capsule;
+  return capsule_of(session, kSession);
 }
 
 // Null for None.
@@ -61,20 +57,14 @@ Owned counts_to_python(const std::map<std::string, uint64_t>& counts, uint64_t o
   return dict;
 }
 
-Owned fallbacks_to_python(const Counts& counts) {
-  std::map<std::string, uint64_t> texts;
-  for (size_t i = 0; i < counts.fallbacks.size(); ++i) {
-    if (counts.fallbacks[i] > 0) texts[kFallbackReasons[i]] = counts.fallbacks[i];
+// How often each reason was counted that was, by its text.
+template <size_t count>
+Owned reasons_to_python(const std::array<uint64_t, count>& counts, const std::array<const char*, count>& texts) {
+  std::map<std::string, uint64_t> reasons;
+  for (size_t i = 0; i < count; ++i) {
+    if (counts[i] > 0) reasons[texts[i]] = counts[i];
   }
-  return counts_to_python(texts);
-}
-
-Owned native_runs_to_python(const Counts& counts) {
-  std::map<std::string, uint64_t> texts;
-  for (size_t i = 0; i < counts.native_runs.size(); ++i) {
-    if (counts.native_runs[i] > 0) texts[kNativeRunReasons[i]] = counts.native_runs[i];
-  }
-  return counts_to_python(texts);
+  return counts_to_python(reasons);
 }
 
 Owned recaptures_to_python(const Counts& counts) {
@@ -240,11 +230,11 @@ PyObject* counts_of(PyObject* /*module*/, PyObject* session) {
     const SessionPtr held = session_of(session);
     const Counts counts = held != nullptr ? held->statistics.read() : process_statistics().read();
     const Owned recaptures = recaptures_to_python(counts);
-    const Owned fallbacks = fallbacks_to_python(counts);
+    const Owned fallbacks = reasons_to_python(counts.fallbacks, kFallbackReasons);
     const Owned opaque = counts_to_python(counts.opaque_steps.counts(), counts.opaque_steps.others());
     const Owned slow_path = slow_path_to_python(counts);
     const Owned recompiles = counts_to_python(counts.recompiles.counts(), counts.recompiles.others());
-    const Owned native_runs = native_runs_to_python(counts);
+    const Owned native_runs = reasons_to_python(counts.native_runs, kNativeRunReasons);
     return checked(Py_BuildValue("(KKKddOOOOKdOO)", static_cast<unsigned long long>(counts.captures),
                                  static_cast<unsigned long long>(counts.replays),
                                  static_cast<unsigned long long>(counts.steps), counts.look_up_seconds,

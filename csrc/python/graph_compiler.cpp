@@ -205,12 +205,7 @@ PyObject* new_graph_backend(PyObject* /*module*/, PyObject* const* arguments, Py
     BackendPtr backend = std::make_shared<const GraphBackend>(
         std::make_shared<const PythonGraphCompiler>(arguments[0], /*is_generated=*/follows_changes),
         dynamic_of(arguments[1]), follows_changes, NativeBackend::prepare_resumable);
-    auto held = std::make_unique<BackendPtr>(std::move(backend));
-    Owned capsule = checked(PyCapsule_New(held.get(), kBackend, [](PyObject* object) {
-      const std::unique_ptr<BackendPtr> end(static_cast<BackendPtr*>(PyCapsule_GetPointer(object, kBackend)));
-    }));
-    held.release();  // the capsule owns it now
-    return capsule.release();
+    return capsule_of(std::move(backend), kBackend).release();
   });
 }
 

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/python_headers.h>
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,17 @@ auto vector_of(PyObject* list, const char* what, const char* items, Convert conv
     converted.push_back(convert(item.get(), i));
   }
   return converted;
+}
+
+// A capsule of that name, which owns the value.
+template <class Value>
+Owned capsule_of(Value value, const char* name) {
+  auto held = std::make_unique<Value>(std::move(value));
+  Owned capsule = checked(PyCapsule_New(held.get(), name, [](PyObject* object) {
+    const std::unique_ptr<Value> end(static_cast<Value*>(PyCapsule_GetPointer(object, PyCapsule_GetName(object))));
+  }));
+  static_cast<void>(held.release());  // the capsule owns it now
+  return capsule;
 }
 
 // Releases the GIL while it lives.

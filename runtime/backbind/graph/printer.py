@@ -140,10 +140,9 @@ class Printer:
                 case CallHooks(kind):
                     if step.has_hooks(operation):
                         incoming = self._call_hooks(kind, step, incoming)
-                case Call() | Accumulate() if self._follows_changes and step.has_pre_hooks:
-                    self._print_leave_point(position, step, incoming)
-                    computed = self._run(operation, position, step, incoming)
                 case Call() | Accumulate():
+                    if self._follows_changes and step.has_pre_hooks:
+                        self._print_leave_point(position, step, incoming)
                     computed = self._run(operation, position, step, incoming)
                 case ValidateGrads(expected):
                     for one, metadata in zip(computed, expected, strict=False):
