@@ -37,7 +37,6 @@ const at::Tensor& PackWriter::unpacked_later() {
 }
 
 at::Tensor PackWriter::unpacked(const SavedVariable& value) {
-  has_unpack_hooks_ |= value.has_hooks();
   if (value.has_hooks() && unpack_hooks_ == UnpackHooks::kLeave) return unpacked_later();
   // A result does not know its node, which it would own in turn; an input that has none any more is an error.
   return torch_private::is_result(value) ? value.unpack(node_.getptr()) : value.unpack();

@@ -28,9 +28,6 @@ class PackWriter {
                       UnpackHooks unpack_hooks = UnpackHooks::kCall)
       : node_(node), needed_(needed), unpack_hooks_(unpack_hooks) {}
 
-  // Whether any saved tensor that was written has such a hook.
-  bool has_unpack_hooks() const { return has_unpack_hooks_; }
-
   // A tensor that is like no other, to be told by its identity. It has no values.
   static const at::Tensor& unpacked_later();
 
@@ -58,7 +55,6 @@ class PackWriter {
   torch::autograd::Node& node_;
   const std::vector<bool>* needed_;
   UnpackHooks unpack_hooks_;
-  bool has_unpack_hooks_ = false;
   std::vector<c10::IValue> values_;
 };
 
